@@ -7,15 +7,9 @@
 #include <map>
 #include <optional>
 
-#include "passes/codegen/Walk.h"
+#include "passes/codegen/ValueEmitter.h"
 
 namespace meshwork::codegen {
-
-/// A value of f32, i32 or i1, scalar or vector, and the scope that it lies in.
-struct Emitted {
-  mlir::Value value;
-  unsigned scope = 0;
-};
 
 /// Which columns an innermost body computes.
 struct VectorPlace {
@@ -25,10 +19,10 @@ struct VectorPlace {
   int64_t segment = 0; // first column of the range between two wraps of rolls
 };
 
-class BodyEmitter {
+class BodyEmitter : public ValueEmitter {
 public:
   BodyEmitter(const Walk &walk, const CpuTarget &target)
-      : walk(walk), target(target) {}
+      : ValueEmitter(walk), target(target) {}
 
   using Values = llvm::SmallVector<mlir::Value>;
   using LoopBody = llvm::function_ref<Values(mlir::Value, mlir::ValueRange)>;
@@ -39,10 +33,6 @@ public:
   void begin(mlir::OpBuilder builder, mlir::Value args,
              const llvm::DenseMap<mlir::Value, unsigned> &kept,
              const Access &scratch);
-  /// The stream that an op draws from, i32.
-  void setStream(mlir::Operation *draw, mlir::Value stream) {
-    streams[draw] = stream;
-  }
   /// What follows belongs to this pass over the row.
   void beginPass(unsigned number) { pass = number; }
   /// The innermost scope's builder.
@@ -60,10 +50,7 @@ public:
   }
   void setPlace(VectorPlace newPlace) { place = newPlace; }
 
-  /// A tensor of the cluster, or a value in one of its maps, at the current
-  /// position. Along the vector loop that is a vector, or a scalar where it
-  /// does not depend on that loop.
-  Emitted eval(mlir::Value value, int64_t rotation = 0);
+  Emitted eval(mlir::Value value, int64_t rotation = 0) override;
   /// Gives a reduction its value in the innermost scope.
   void define(mlir::Value reduction, mlir::Value value);
   /// The operand's elements here, as f32 or i32.
@@ -81,7 +68,6 @@ public:
   mlir::Value identity(mlir::OpBuilder &b, bool isMax, bool isVector);
   mlir::Value combine(mlir::OpBuilder &b, bool isMax, mlir::Value soFar,
                       mlir::Value next);
-  mlir::Location loc() const { return walk.op->getLoc(); }
 
 private:
   struct Scope {
@@ -100,32 +86,54 @@ private:
     std::optional<unsigned> pass; // that stored it
   };
 
-  Emitted compute(mlir::Value value, int64_t rotation);
-  Emitted computeInBody(mlir::Operation *op, int64_t rotation);
-  Emitted evalInner(mlir::Operation *op, llvm::ArrayRef<Emitted> operands,
-                    int64_t rotation);
-  Emitted multiplyByInverse(Emitted value, Emitted divisor);
-  Emitted evalIndex(mlir::StringAttr dim, int64_t rotation);
-  Emitted evalDraw(transformer::DrawOpInterface op,
-                   llvm::ArrayRef<Emitted> operands, int64_t rotation);
-  Emitted evalVertical(transformer::ReduceOp reduce);
-  /// Row-major position of the current element in `space`, i64.
-  Emitted countPosition(transformer::DrawOpInterface op,
-                        ::llvm::ArrayRef<Emitted> operands, int64_t rotation);
+  Emitted computeInBody(mlir::Operation *op, int64_t rotation) override;
+  Emitted loadInput(unsigned input, int64_t rotation) override {
+    return load(walk.inputs[input], rotation);
+  }
+  Emitted defined(transformer::ReduceOp reduce) override {
+    return values.lookup({reduce, 0});
+  }
+  Emitted evalVertical(transformer::ReduceOp reduce) override;
+  mlir::OpBuilder &builderOf(unsigned scope) override {
+    return scopes[scope].builder;
+  }
+  unsigned join(unsigned a, unsigned b) const override {
+    return std::max(a, b);
+  }
+  unsigned ofElement() const override { return scopes.size() - 1; }
+  Emitted positionOf(mlir::StringAttr dim, int64_t rotation,
+                     bool forElement) override;
+  bool isAlongVector(mlir::StringAttr dim) const override {
+    return dim == walk.vectorKey();
+  }
+  mlir::Type vectorOf(mlir::Type element) const override {
+    return mlir::VectorType::get({place.width}, element);
+  }
+  mlir::Value spread(mlir::OpBuilder &b, mlir::Value value) override {
+    return splat(b, value);
+  }
+  mlir::Value lanes(mlir::OpBuilder &b, mlir::Type element,
+                    int64_t step) override;
+  mlir::Value wordOf(int32_t value) override;
+  mlir::Value wideOf(mlir::OpBuilder & /*b*/, int64_t value) override {
+    return number(value);
+  }
+  void relax(mlir::Operation *made, mlir::Operation *op) override;
+  mlir::Value inverseOf(mlir::OpBuilder &b, mlir::Value divisor) override;
+  mlir::Value drawWord(mlir::OpBuilder &b, mlir::Value positions,
+                       mlir::Value seed, mlir::Value step,
+                       mlir::Value stream) override;
   unsigned scopeOf(mlir::Value value);
   unsigned scopeOf(mlir::StringAttr key);
   /// Address of the access's element here (its first one, along vectors).
   Emitted address(const Access &access, int64_t rotation);
   mlir::Value rotated(mlir::OpBuilder &b, mlir::StringAttr key,
                       mlir::Value position, int64_t rotation);
-  mlir::Value lanePositions(mlir::OpBuilder &b, mlir::Type element,
-                            int64_t step);
   mlir::Value pointers(mlir::OpBuilder &b, mlir::Value address,
                        mlir::Type storage, int64_t step);
   mlir::Value loadStorage(mlir::OpBuilder &b, const Access &access,
                           Emitted from, mlir::Type storage);
 
-  const Walk &walk;
   const CpuTarget &target;
   mlir::Value args;
   llvm::SmallVector<Scope, 0> scopes;
@@ -137,7 +145,6 @@ private:
   llvm::SmallVector<std::pair<AddressKey, mlir::Value>, 0> addresses;
   llvm::DenseMap<int64_t, mlir::Value> numbers;
   llvm::DenseMap<const Access *, mlir::Value> bases;
-  llvm::DenseMap<mlir::Operation *, mlir::Value> streams;
 };
 
 /// Storage of a tensor's elements: bf16 is kept as i16, f8 as i8.

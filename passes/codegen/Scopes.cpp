@@ -89,6 +89,22 @@ unsigned BodyEmitter::scopeOf(StringAttr key) {
   return 0;
 }
 
+Emitted BodyEmitter::positionOf(StringAttr dim, int64_t rotation,
+                                bool forElement) {
+  unsigned scope = scopeOf(dim);
+  OpBuilder &b = scopes[forElement ? ofElement() : scope].builder;
+  for (auto &[key, position] : scopes[scope].positions)
+    if (key == dim)
+      return {rotated(b, key, position, rotation), scope};
+  return {};
+}
+
+Value BodyEmitter::wordOf(int32_t value) {
+  OpBuilder &outer = scopes.front().builder;
+  return arith::ConstantOp::create(outer, loc(),
+                                   outer.getI32IntegerAttr(value));
+}
+
 /// Within a segment a rotation is one offset, as the wrap lies at its end.
 Value BodyEmitter::rotated(OpBuilder &b, StringAttr key, Value position,
                            int64_t rotation) {
@@ -153,22 +169,20 @@ Value BodyEmitter::activeMask(OpBuilder &b) {
                                    DenseElementsAttr::get(type, bits));
 }
 
-/// 0, step, 2 step ... along the vector.
-Value BodyEmitter::lanePositions(OpBuilder &b, Type element, int64_t step) {
-  SmallVector<Attribute> lanes;
+Value BodyEmitter::lanes(OpBuilder &b, Type element, int64_t step) {
+  SmallVector<Attribute> steps;
   for (int64_t i = 0; i < place.width; ++i)
-    lanes.push_back(IntegerAttr::get(element, i * step));
+    steps.push_back(IntegerAttr::get(element, i * step));
   return arith::ConstantOp::create(
       b, loc(),
-      DenseElementsAttr::get(VectorType::get({place.width}, element), lanes));
+      DenseElementsAttr::get(cast<VectorType>(vectorOf(element)), steps));
 }
 
 Value BodyEmitter::pointers(OpBuilder &b, Value address, Type storage,
                             int64_t step) {
   Type pointers = VectorType::get({place.width}, address.getType());
-  return LLVM::GEPOp::create(
-      b, loc(), pointers, storage, address,
-      LLVM::GEPArg(lanePositions(b, b.getI64Type(), step)));
+  return LLVM::GEPOp::create(b, loc(), pointers, storage, address,
+                             LLVM::GEPArg(lanes(b, b.getI64Type(), step)));
 }
 
 Value BodyEmitter::loadStorage(OpBuilder &b, const Access &access, Emitted from,

@@ -7,6 +7,7 @@
 #include <map>
 
 #include "mlir/Dialect/LLVMIR/LLVMDialect.h"
+#include "passes/codegen/ValueEmitter.h"
 #include "passes/codegen/gpu/Geometry.h"
 #include "passes/codegen/gpu/Shortcuts.h"
 
@@ -14,12 +15,6 @@ namespace meshwork::codegen {
 
 /// Bits: changes with the row, with the place.
 enum Scope : unsigned { uniform = 0, ofRow = 1, ofPlace = 2, ofBoth = 3 };
-
-/// A value of f32, i32 or i1, a vector where it changes along one.
-struct ThreadValue {
-  mlir::Value value;
-  unsigned scope = uniform;
-};
 
 /// One vector of columns of a thread.
 struct Place {
@@ -32,7 +27,7 @@ struct Place {
   bool hasNoMatch = false; // of the cluster's column matches
 };
 
-class ThreadBody {
+class ThreadBody : public ValueEmitter {
 public:
   using Values = llvm::SmallVector<mlir::Value>;
   using LoopBody = llvm::function_ref<Values(mlir::Value, mlir::ValueRange)>;
@@ -45,9 +40,6 @@ public:
   void begin(mlir::Block *entry, mlir::ValueRange pointers);
   /// Which of the threads that share vertical sums this is.
   void setVerticalPart(mlir::Value part) { verticalPart = part; }
-  void setStream(mlir::Operation *draw, mlir::Value stream) {
-    streams[draw] = stream;
-  }
 
   /// Where ops of this scope go now.
   mlir::OpBuilder &builder(unsigned scope = ofBoth) { return builders[scope]; }
@@ -67,9 +59,7 @@ public:
   /// Values of places are computed anew from what was loaded.
   void forgetComputed();
 
-  /// A tensor of the cluster, or a value in one of its maps, at the current row
-  /// and place.
-  ThreadValue eval(mlir::Value value, int64_t rotation = 0);
+  Emitted eval(mlir::Value value, int64_t rotation = 0) override;
   void define(mlir::Value reduction, mlir::Value value) {
     values[{reduction, 0, -1}] = {value, ofRow};
   }
@@ -106,14 +96,14 @@ public:
   bool isEverMisaligned() const;
 
   /// A vector of the walk's width, or the scalar itself where that is one.
-  mlir::Value spread(mlir::OpBuilder &b, mlir::Value value);
+  mlir::Value spread(mlir::OpBuilder &b, mlir::Value value) override;
   /// Of what counts rows, columns and threads: i32, or i64 where these are far.
   mlir::Type countType();
   mlir::Value number(int64_t value); // of countType
   /// `value`, of i32, as a count: below zero stays below zero.
   mlir::Value toCount(mlir::OpBuilder &b, mlir::Value value);
   mlir::Value constant(float value);
-  mlir::Value wordOf(int32_t value); // i32, of what bodies compute
+  mlir::Value wordOf(int32_t value) override; // of what bodies compute
   static float start(bool isMax) {
     return isMax ? -std::numeric_limits<float>::infinity() : 0.0f;
   }
@@ -121,7 +111,6 @@ public:
   mlir::Value combine(mlir::OpBuilder &b, bool isMax, mlir::Value a,
                       mlir::Value c);
   mlir::Value add(mlir::Value a, mlir::Value c, unsigned scope = ofBoth);
-  mlir::Location loc() const { return walk.op->getLoc(); }
   bool isVector() const { return geometry.width > 1; }
 
 private:
@@ -130,15 +119,35 @@ private:
                   llvm::function_ref<Values()> body);
   using Key =
       std::tuple<mlir::Value, int64_t, int>; // value, rotation, place or -1
-  ThreadValue compute(mlir::Value value, int64_t rotation);
-  ThreadValue computeInBody(mlir::Operation *op, int64_t rotation);
-  ThreadValue cloneOver(mlir::Operation *op,
-                        llvm::ArrayRef<ThreadValue> operands);
-  ThreadValue multiplyByInverse(ThreadValue value, ThreadValue divisor);
-  ThreadValue evalIndex(mlir::StringAttr dim, int64_t rotation);
-  ThreadValue evalDraw(transformer::DrawOpInterface op,
-                       llvm::ArrayRef<ThreadValue> operands, int64_t rotation);
-  ThreadValue evalVertical(transformer::ReduceOp reduce);
+  Emitted computeInBody(mlir::Operation *op, int64_t rotation) override;
+  Emitted loadInput(unsigned input, int64_t rotation) override;
+  Emitted defined(transformer::ReduceOp reduce) override {
+    return values.lookup({reduce, 0, -1});
+  }
+  Emitted evalVertical(transformer::ReduceOp reduce) override;
+  mlir::OpBuilder &builderOf(unsigned scope) override {
+    return builders[scope];
+  }
+  unsigned join(unsigned a, unsigned b) const override { return a | b; }
+  /// A result without cols is evaluated where there is no place.
+  unsigned ofElement() const override { return place ? ofBoth : ofRow; }
+  Emitted positionOf(mlir::StringAttr key, int64_t rotation,
+                     bool forElement = false) override;
+  bool isAlongVector(mlir::StringAttr dim) const override {
+    return isVector() && dim == walk.vectorKey();
+  }
+  mlir::Type vectorOf(mlir::Type element) const override {
+    return isVector() ? mlir::VectorType::get({geometry.width}, element)
+                      : element;
+  }
+  mlir::Value lanes(mlir::OpBuilder &b, mlir::Type element,
+                    int64_t step) override;
+  mlir::Value wideOf(mlir::OpBuilder &b, int64_t value) override;
+  void relax(mlir::Operation *made, mlir::Operation *op) override;
+  mlir::Value inverseOf(mlir::OpBuilder &b, mlir::Value divisor) override;
+  mlir::Value drawWord(mlir::OpBuilder &b, mlir::Value positions,
+                       mlir::Value seed, mlir::Value step,
+                       mlir::Value stream) override;
   /// The sum along `dims`; of the first one this thread's share of `parts`.
   mlir::Value sumVertical(transformer::ReduceOp reduce,
                           llvm::ArrayRef<mlir::StringAttr> dims,
@@ -153,26 +162,19 @@ private:
   /// The sums of all threads that share them, in each.
   mlir::Value sumOfParts(mlir::OpBuilder &b, mlir::Value sum, bool isMax);
   unsigned scopeOf(mlir::Value value);
-  /// Of what differs from element to element: a result without cols is
-  /// evaluated where there is no place.
-  unsigned ofElement() const { return place ? ofBoth : ofRow; }
-
-  /// Position along `key` and its scope; null when nothing is bound to it.
-  ThreadValue positionOf(mlir::StringAttr key, int64_t rotation);
   mlir::Value rotated(mlir::Value position, int64_t rotation);
   /// A position as it is multiplied with strides.
   mlir::Value toI64(mlir::OpBuilder &b, mlir::Value position);
   /// The element `offset` elements behind `pointer`.
   mlir::Value elementAt(mlir::OpBuilder &b, mlir::Value pointer,
                         mlir::Type storage, int64_t offset);
-  mlir::Value lanes(mlir::Type element, int64_t step);
-  ThreadValue address(unsigned number, int64_t rotation);
+  Emitted address(unsigned number, int64_t rotation);
   const Access &access(unsigned number) const {
     return number < walk.inputs.size()
                ? walk.inputs[number]
                : walk.results[number - walk.inputs.size()];
   }
-  ThreadValue loadStored(unsigned number, int64_t rotation);
+  Emitted loadStored(unsigned number, int64_t rotation);
   /// What bodies compute with.
   mlir::Value fromStorageOf(mlir::OpBuilder &b, mlir::Value stored,
                             mlir::RankedTensorType type);
@@ -192,12 +194,7 @@ private:
                   llvm::function_ref<void(mlir::OpBuilder &)> write);
   void storeLanes(mlir::OpBuilder &b, unsigned number, mlir::Value to,
                   mlir::Value stored);
-  mlir::Type vectorOf(mlir::Type element) const {
-    return isVector() ? mlir::VectorType::get({geometry.width}, element)
-                      : element;
-  }
 
-  const Walk &walk;
   const Geometry &geometry;
   llvm::SmallVector<ColumnMatch> matches;
   llvm::SmallVector<int64_t> baseBytes;
@@ -208,12 +205,11 @@ private:
       verticalPositions;
   mlir::Value verticalPart;
   const Place *place = nullptr;
-  llvm::DenseMap<Key, ThreadValue> values;
-  using Loads = std::map<std::tuple<unsigned, int64_t, int>, ThreadValue>;
+  llvm::DenseMap<Key, Emitted> values;
+  using Loads = std::map<std::tuple<unsigned, int64_t, int>, Emitted>;
   Loads loads;     // as stored
   Loads loadedRow; // by takeRow
   llvm::DenseMap<int64_t, mlir::Value> numbers;
-  llvm::DenseMap<mlir::Operation *, mlir::Value> streams;
 };
 
 } // namespace meshwork::codegen

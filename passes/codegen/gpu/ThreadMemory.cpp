@@ -11,8 +11,8 @@ namespace meshwork::codegen {
 
 ThreadBody::ThreadBody(const Walk &walk, const Geometry &geometry,
                        ArrayRef<int64_t> baseBytes)
-    : walk(walk), geometry(geometry), matches(codegen::columnMatches(walk)),
-      baseBytes(baseBytes) {}
+    : ValueEmitter(walk), geometry(geometry),
+      matches(codegen::columnMatches(walk)), baseBytes(baseBytes) {}
 
 void ThreadBody::begin(Block *block, ValueRange pointers) {
   entry = block;
@@ -113,7 +113,7 @@ void ThreadBody::emitInside(unsigned changes, Operation *op, Block *block,
   Values next = body();
   scf::YieldOp::create(builders[ofBoth], loc(), next);
   builders = before;
-  auto isInside = [&](const ThreadValue &value) {
+  auto isInside = [&](const Emitted &value) {
     return (value.scope & changes) != 0;
   };
   for (auto known = values.begin(); known != values.end(); ++known)
@@ -122,7 +122,8 @@ void ThreadBody::emitInside(unsigned changes, Operation *op, Block *block,
   std::erase_if(loads, [&](auto &known) { return isInside(known.second); });
 }
 
-ThreadValue ThreadBody::positionOf(StringAttr key, int64_t rotation) {
+Emitted ThreadBody::positionOf(StringAttr key, int64_t rotation,
+                               bool /*forElement*/) {
   for (auto &[bound, position] : llvm::reverse(verticalPositions))
     if (bound == key)
       return {position, uniform};
@@ -152,8 +153,8 @@ Value ThreadBody::rotated(Value position, int64_t rotation) {
 }
 
 /// The row's part of an address first: places of a row share it.
-ThreadValue ThreadBody::address(unsigned number, int64_t rotation) {
-  ThreadValue result{bases[number], uniform};
+Emitted ThreadBody::address(unsigned number, int64_t rotation) {
+  Emitted result{bases[number], uniform};
   Type storage = storageOf(access(number).type);
   auto move = [&](StringAttr key, Value position, unsigned scope) {
     int64_t stride = access(number).along(key);
@@ -227,11 +228,11 @@ Value ThreadBody::fromStorageOf(OpBuilder &b, Value stored,
       vector::ShuffleOp::create(b, loc(), low, high, order));
 }
 
-ThreadValue ThreadBody::loadStored(unsigned number, int64_t rotation) {
+Emitted ThreadBody::loadStored(unsigned number, int64_t rotation) {
   for (int at : {-1, place ? static_cast<int>(place->number) : 0})
     if (auto known = loads.find({number, rotation, at}); known != loads.end())
       return known->second;
-  ThreadValue result = address(number, rotation);
+  Emitted result = address(number, rotation);
   result.value = loadAt(builders[result.scope], number, result.value);
   return loads[{number, rotation,
                 result.scope & ofPlace ? static_cast<int>(place->number)
@@ -321,7 +322,7 @@ void ThreadBody::giveRow(ValueRange loaded) {
 
 Value ThreadBody::loadResult(unsigned i) {
   unsigned number = walk.inputs.size() + i;
-  ThreadValue from = address(number, 0);
+  Emitted from = address(number, 0);
   OpBuilder &b = builders[ofBoth];
   return fromStorageOf(b, loadAt(b, number, from.value), walk.results[i].type);
 }

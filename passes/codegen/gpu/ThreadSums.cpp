@@ -10,7 +10,7 @@ using namespace mlir;
 namespace meshwork::codegen {
 using namespace transformer;
 
-ThreadValue ThreadBody::evalVertical(ReduceOp reduce) {
+Emitted ThreadBody::evalVertical(ReduceOp reduce) {
   unsigned scope = scopeOf(reduce.getInput());
   auto input = tensorType(reduce.getInput());
   SmallVector<StringAttr> dims;
