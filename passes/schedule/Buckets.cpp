@@ -8,7 +8,7 @@ using namespace meshwork::transformer;
 
 namespace meshwork::schedule {
 
-static bool readsState(Operation *op) {
+bool readsState(Operation *op) {
   return isa_and_nonnull<StateOp>(op->getOperand(0).getDefiningOp());
 }
 
@@ -27,7 +27,7 @@ FailureOr<Place> Buckets::placeOfResult(mesh::CollectiveOpInterface op,
     int64_t dim = scatter.getDim(), size = tensorType(result).getDimSize(dim);
     if (tensorType(operand).getDimSize(dim) ==
         size * placement.groupSize(scatter.getAxes()))
-      return Placement::block(input, dim, size, scatter.getAxes());
+      return blockOf(input, dim, size, scatter.getAxes());
   }
   return gradients.placeOf(operand, result);
 }

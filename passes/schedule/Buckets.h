@@ -7,6 +7,9 @@
 
 namespace meshwork::schedule {
 
+/// Whether a collective works on state as it lies.
+bool readsState(::mlir::Operation *collective);
+
 /// Holds back the last collectives until one comes that does not travel with
 /// them, or something else runs that may need what they bring.
 class Buckets {

@@ -17,7 +17,7 @@ FailureOr<Place> Copies::readable(Value value, const Layout &layout) {
   auto [copied, isNew] = known.try_emplace(
       {value.getAsOpaquePointer(), layout.order(), isBackward(current)});
   if (isNew) {
-    copied->second = placement.temporary(*place, layout.order());
+    copied->second = placement.buffers.temporary(*place, layout.order());
     copy(value.getLoc(), *place, copied->second);
   }
   return copied->second;
@@ -45,7 +45,7 @@ FailureOr<Place> Copies::writable(Value value, const Layout &layout) {
 }
 
 Place Copies::beside(const Place &place, const Layout &layout, Location loc) {
-  Place near = placement.temporary(place, layout.order());
+  Place near = placement.buffers.temporary(place, layout.order());
   backs.push_back({loc, near, place});
   return near;
 }
@@ -59,7 +59,7 @@ void Copies::copyBack() {
 void Copies::copy(Location loc, const Place &from, const Place &to) {
   if (from.buffer != to.buffer)
     return copyLoopsFrom(loc, from, to, copyLoops(from, to));
-  Place between = placement.temporary(
+  Place between = placement.buffers.temporary(
       to, separateLayout(static_cast<int64_t>(to.shape.size())).order());
   copy(loc, from, between);
   copy(loc, between, to);

@@ -50,20 +50,21 @@ static void describeParameter(transformer::ParameterOp op,
   };
   auto addKind = [&](StateKind kind, StateRole role) {
     StateKey key{kind, op.getName()};
-    Placement::Stored stored = placement.stored(key);
+    States::Stored stored = placement.states.stored(key);
     add(key.role(), role, {}, stored.sharding,
-        placement.state(key, stored.type ? stored.type : op.getType()));
+        placement.states.of(key, stored.type ? stored.type : op.getType()));
   };
   addKind(StateKind::weight, StateRole::weight);
   addKind(StateKind::master, StateRole::master);
   for (StateOp slot : slots)
     add(*slot.getSlot(), StateRole::optimizer, slot.getInitialAttr(),
-        placement.stored(slot.getKey()).sharding,
-        placement.state(slot.getKey(), slot.getType()));
+        placement.states.stored(slot.getKey()).sharding,
+        placement.states.of(slot.getKey(), slot.getType()));
   // What @update has reduced lies as the optimizer's own state does.
   if (const Place *reduced = to.gradients.find(op.getName()))
     add("gradient", StateRole::gradient, {},
-        placement.stored({StateKind::master, op.getName()}).sharding, *reduced);
+        placement.states.stored({StateKind::master, op.getName()}).sharding,
+        *reduced);
   else
     addKind(StateKind::gradient, StateRole::gradient);
   auto described = schedule::ParameterOp::create(
@@ -100,13 +101,15 @@ static void describeInputs(func::FuncOp function, Lowering &to) {
     if (!argument.use_empty()) // No stage reads what another one needs.
       input(*symbolizeInputKind(inputOf(argument)), *placement.of(argument), {},
             splitOfSequence(argument));
-  input(InputKind::learning_rate, placement.input(InputKind::learning_rate));
-  for (const auto &[base, place] : placement.biasCorrections())
+  input(InputKind::learning_rate,
+        placement.states.input(InputKind::learning_rate));
+  for (const auto &[base, place] : placement.states.biasCorrections())
     input(InputKind::bias_correction, place,
           builder.getF32FloatAttr(static_cast<float>(base)));
-  input(InputKind::random, placement.input(InputKind::random));
-  if (placement.hasInput(InputKind::update_random))
-    input(InputKind::update_random, placement.input(InputKind::update_random));
+  input(InputKind::random, placement.states.input(InputKind::random));
+  if (placement.states.hasInput(InputKind::update_random))
+    input(InputKind::update_random,
+          placement.states.input(InputKind::update_random));
 }
 
 LogicalResult describeState(func::FuncOp function, Lowering &to) {
@@ -122,7 +125,7 @@ LogicalResult describeState(func::FuncOp function, Lowering &to) {
   auto scalar = RankedTensorType::get({}, builder.getF32Type());
   auto result = [&](ResultKind kind, StateKind state) {
     Location loc = builder.program.getLoc();
-    Place place = to.placement.state({state, ""}, scalar);
+    Place place = to.placement.states.of({state, ""}, scalar);
     ResultOp::create(builder, loc, kind, builder.view(loc, place));
   };
   result(ResultKind::loss, StateKind::loss);

@@ -10,10 +10,6 @@ using namespace meshwork::transformer;
 namespace meshwork::schedule {
 namespace {
 
-bool readsState(Operation *op) {
-  return isa_and_nonnull<StateOp>(op->getOperand(0).getDefiningOp());
-}
-
 /// Collectives of states first, level by level: those of all states, then what
 /// reads their results. They need nothing else, and travel in few buckets.
 llvm::SmallDenseSet<Operation *> hoistThoseOfStates(ArrayRef<Operation *> ops) {

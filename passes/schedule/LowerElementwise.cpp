@@ -34,7 +34,7 @@ LogicalResult emit(AssignOp op, Lowering &to) {
   FailureOr<Place> value = to.placement.of(op.getValue());
   if (failed(value))
     return failure();
-  Place state = to.placement.state(op.getKey(), tensorType(op.getValue()));
+  Place state = to.placement.states.of(op.getKey(), tensorType(op.getValue()));
   bool isReduced = op.getKind() == StateKind::gradient &&
                    to.gradients.parameterOf(op.getValue()) == op.getName();
   if (value->buffer == state.buffer || isReduced)

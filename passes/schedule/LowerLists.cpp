@@ -1,6 +1,6 @@
 // The order of lists: what of @microbatch and @update goes into which.
 #include "dialects/transformer/Facts.h"
-#include "passes/schedule/StepList.h"
+#include "passes/schedule/Lowering.h"
 
 using namespace mlir;
 using namespace meshwork::transformer;
@@ -29,18 +29,19 @@ static void begin(StageListOp list, Lowering &to) {
 static void placeArguments(func::FuncOp function, Placement &placement) {
   for (BlockArgument argument : function.getArguments())
     if (auto type = tensorType(argument); !argument.use_empty())
-      placement.set(argument, placement.persistent(
+      placement.set(argument, placement.buffers.persistent(
                                   inputOf(argument), BufferKind::input,
                                   type.getShape(), type.getElementType()));
 }
 
 /// The lists of stages, which are marked in the body.
 static LogicalResult lowerStages(Block &body, StageListOp first,
-                                 const StepList &step, Lowering &to) {
+                                 const llvm::DenseSet<Operation *> &done,
+                                 Lowering &to) {
   // What was moved in front of all, as it waits for nothing, is of that list.
   begin(first, to);
   for (Operation &op : body) {
-    if (&op == first || step.has(&op))
+    if (&op == first || done.contains(&op))
       continue;
     if (auto list = dyn_cast<StageListOp>(op))
       begin(list, to);
@@ -51,14 +52,15 @@ static LogicalResult lowerStages(Block &body, StageListOp first,
 }
 
 /// `forward` and `backward`.
-static LogicalResult lowerPasses(func::FuncOp function, const StepList &step,
+static LogicalResult lowerPasses(func::FuncOp function,
+                                 const llvm::DenseSet<Operation *> &done,
                                  Lowering &to) {
   Operation *head = firstOfBackward(function);
   to.beginList(ListKind::forward);
   for (Operation &op : function.getBody().front()) {
     if (&op == head)
       to.beginList(ListKind::backward);
-    if (!step.has(&op) && failed(lower(&op, to)))
+    if (!done.contains(&op) && failed(lower(&op, to)))
       return failure();
   }
   if (!head)
@@ -73,12 +75,12 @@ LogicalResult lowerMicrobatch(func::FuncOp function, Lowering &to) {
   groupCollectives(body);
   function.walk(
       [](transformer::RepeatOp op) { groupCollectives(op.getBody().front()); });
-  StepList step(function, to);
-  if (failed(step.lower(body)))
+  FailureOr<llvm::DenseSet<Operation *>> done = lowerStep(function, to);
+  if (failed(done))
     return failure();
   auto stages = body.getOps<StageListOp>();
-  if (failed(stages.empty() ? lowerPasses(function, step, to)
-                            : lowerStages(body, *stages.begin(), step, to)))
+  if (failed(stages.empty() ? lowerPasses(function, *done, to)
+                            : lowerStages(body, *stages.begin(), *done, to)))
     return failure();
   to.buckets.flush();
   return success();

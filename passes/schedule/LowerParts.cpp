@@ -16,7 +16,7 @@ LogicalResult emit(mesh::SliceOp op, Lowering &to) {
           size = tensorType(op.getResult()).getDimSize(dim);
   if (all == size * to.placement.groupSize(op.getAxes())) {
     to.gradients.put(op.getInput(), op.getResult(),
-                     Placement::block(*whole, dim, size, op.getAxes()));
+                     blockOf(*whole, dim, size, op.getAxes()));
     return success();
   }
   FailureOr<Place> part = to.gradients.placeOf(op.getInput(), op.getResult());
@@ -36,21 +36,15 @@ LogicalResult emit(mesh::SliceOp op, Lowering &to) {
   return success();
 }
 
-static bool isSame(const Place &a, const Place &b) {
-  return a.buffer == b.buffer && a.offset == b.offset && a.shape == b.shape &&
-         a.strides == b.strides && a.advances == b.advances &&
-         a.shifts == b.shifts;
-}
-
-/// A part that could not be made in its place is copied there: one that is in
-/// two wholes, or twice in one, or that is itself a part of something else.
+/// A part that could not be made in its place is copied there. It is in two
+/// wholes, or twice in one, or is itself a part of something else.
 LogicalResult emit(UnsliceOp op, Lowering &to) {
   if (failed(to.gaps.zeroIn(op)))
     return failure();
   Place whole = *to.placement.of(op.getResult());
   for (auto [part, offset] : llvm::zip_equal(op.getParts(), op.getOffsets())) {
-    Place wanted = Placement::part(whole, tensorType(op.getResult()),
-                                   op.getDimAttr(), offset, tensorType(part));
+    Place wanted = partOf(whole, tensorType(op.getResult()), op.getDimAttr(),
+                          offset, tensorType(part));
     if (failed(copyUnlessThere(op.getLoc(), part, wanted, to)))
       return failure();
   }
@@ -62,7 +56,7 @@ LogicalResult copyUnlessThere(Location loc, Value value, const Place &wanted,
   FailureOr<Place> found = to.placement.of(value);
   if (failed(found))
     return failure();
-  if (isSame(*found, wanted))
+  if (*found == wanted)
     return success();
   to.buckets.flush(); // It may bring the value.
   to.copies.copy(loc, *found, wanted);

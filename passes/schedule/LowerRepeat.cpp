@@ -7,37 +7,6 @@ using namespace meshwork::transformer;
 
 namespace meshwork::schedule {
 
-Place Placement::turnOf(const Place &whole, RankedTensorType wholeType,
-                        transformer::RepeatOp repeat) {
-  RankedTensorType type = repeat.partOf(wholeType);
-  int64_t position = dimsOf(wholeType).find(repeat.getDimAttr());
-  Place result = part(whole, wholeType, repeat.getDimAttr(), 0, type);
-  size_t depth = 0;
-  for (auto outer = repeat->getParentOfType<transformer::RepeatOp>(); outer;
-       outer = outer->getParentOfType<transformer::RepeatOp>())
-    ++depth;
-  result.advances.resize(depth, 0);
-  result.advances.push_back(type.getDimSize(position) *
-                            whole.strides[position]);
-  return result;
-}
-
-FailureOr<Place> Placement::yielded(Value value, transformer::RepeatOp repeat) {
-  for (auto [yield, result] :
-       llvm::zip_equal(repeat.joinedYields(), repeat.joinedResults()))
-    if (yield == value) {
-      FailureOr<Place> whole = of(result);
-      if (failed(whole))
-        return failure();
-      return turnOf(*whole, tensorType(result), repeat);
-    }
-  for (auto [yield, result] :
-       llvm::zip_equal(repeat.carriedYields(), repeat.carriedResults()))
-    if (yield == value)
-      return of(result);
-  llvm_unreachable("it is yielded");
-}
-
 /// What is shared is used as it is outside, so that its copies are shared too.
 static LogicalResult placeArguments(transformer::RepeatOp op,
                                     Placement &placement) {
@@ -49,7 +18,7 @@ static LogicalResult placeArguments(transformer::RepeatOp op,
     FailureOr<Place> whole = placement.of(value);
     if (failed(whole))
       return failure();
-    placement.set(argument, Placement::turnOf(*whole, tensorType(value), op));
+    placement.set(argument, turnOf(*whole, tensorType(value), op));
   }
   for (auto [argument, value, result] : llvm::zip_equal(
            op.carriedArguments(), op.getCarried(), op.carriedResults())) {
@@ -66,9 +35,8 @@ static LogicalResult placeYields(transformer::RepeatOp op, Lowering &to) {
        llvm::zip_equal(op.joinedYields(), op.joinedResults())) {
     FailureOr<Place> whole = to.placement.of(result);
     if (failed(whole) ||
-        failed(copyUnlessThere(
-            op.getLoc(), yield,
-            Placement::turnOf(*whole, tensorType(result), op), to)))
+        failed(copyUnlessThere(op.getLoc(), yield,
+                               turnOf(*whole, tensorType(result), op), to)))
       return failure();
   }
   for (auto [yield, result] :

@@ -57,7 +57,7 @@ LogicalResult emit(transformer::RotaryTableOp op, Lowering &to) {
   constexpr StringRef names[] = {"rotary cosine", "rotary sine"};
   for (auto [result, name] : llvm::zip_equal(op->getResults(), names)) {
     RankedTensorType type = tensorType(result);
-    Place place = to.placement.persistent(
+    Place place = to.placement.buffers.persistent(
         name, BufferKind::constants, type.getShape(), type.getElementType());
     to.placement.set(result, place);
     tables.push_back(builder.view(op.getLoc(), place));

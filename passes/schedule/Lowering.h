@@ -65,6 +65,10 @@ private:
 ::mlir::LogicalResult lowerMicrobatch(::mlir::func::FuncOp function,
                                       Lowering &to);
 ::mlir::LogicalResult lowerUpdate(::mlir::func::FuncOp function, Lowering &to);
+/// What all microbatches read, in the list `step`: ops of @microbatch for which
+/// nothing is left to do.
+::mlir::FailureOr<::llvm::DenseSet<::mlir::Operation *>>
+lowerStep(::mlir::func::FuncOp microbatch, Lowering &to);
 ::mlir::LogicalResult describeState(::mlir::func::FuncOp microbatch,
                                     Lowering &to);
 

@@ -61,8 +61,8 @@ Place PartInputs::input(InputKind kind, mesh::DimShardingAttr split,
   if (isNew)
     known->second = {
         kind,
-        placement.persistent(name, BufferKind::input, shape,
-                             IntegerType::get(split.getContext(), 32)),
+        placement.buffers.persistent(name, BufferKind::input, shape,
+                                     IntegerType::get(split.getContext(), 32)),
         split, size, hop};
   return known->second.place;
 }

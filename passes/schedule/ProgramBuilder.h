@@ -23,7 +23,7 @@ public:
   void toEndOf(ListOp list) { setInsertionPointToEnd(&list.getBody().front()); }
 
   ::mlir::Value view(::mlir::Location loc, const Place &place) {
-    return Placement::view(*this, loc, place);
+    return viewOf(*this, loc, place);
   }
   /// Counts past what the attribute holds are its largest.
   ::mlir::IntegerAttr i64(uint64_t value) {

@@ -17,8 +17,8 @@ FailureOr<Place> ReducedGradients::placeOf(Value from, Value to) {
   if (parameterOf(from).empty())
     return placement.of(to);
   auto type = tensorType(to);
-  return placement.persistent("reduced gradient", BufferKind::gradients,
-                              type.getShape(), type.getElementType());
+  return placement.buffers.persistent("reduced gradient", BufferKind::gradients,
+                                      type.getShape(), type.getElementType());
 }
 
 void ReducedGradients::put(Value from, Value to, const Place &place) {

@@ -24,7 +24,7 @@ static llvm::DenseSet<StateKey> addedToByStages(func::FuncOp function) {
 void Sums::zero(StateKey key, RankedTensorType type) {
   if (zeroed.insert(key).second)
     builder.fillAtStepStart("zero " + key.role() + " " + key.name,
-                            placement.state(key, type));
+                            placement.states.of(key, type));
 }
 
 void Sums::start(func::FuncOp microbatch) {
@@ -68,7 +68,7 @@ FailureOr<Destination> Sums::destinationOf(Value value) {
     return Destination{*place, Accumulate::no};
   }
   StateKey key = accumulate.getKey();
-  Place place = placement.state(key, tensorType(value));
+  Place place = placement.states.of(key, tensorType(value));
   if (zeroed.contains(key) || !set.insert(key).second)
     return Destination{place, Accumulate::yes};
   return Destination{place, Accumulate::after_first, key};

@@ -40,7 +40,7 @@ static void zeroBehind(Location loc, const Place &matrix, int64_t loop,
 
 void widen(Location loc, Place &lhs, Place &rhs, Place &dst, Lowering &to) {
   int64_t unit =
-      to.placement.bytesOfRows() /
+      to.placement.buffers.bytesOfRows() /
       std::min({elementBytes(lhs), elementBytes(rhs), elementBytes(dst)});
   if (unit == 0)
     return;
@@ -50,8 +50,8 @@ void widen(Location loc, Place &lhs, Place &rhs, Place &dst, Lowering &to) {
     int64_t size = loop.one->shape[loop.loopOfOne],
             wide = fastExtent(size, unit);
     if (wide == size ||
-        !to.placement.hasRoom(*loop.one, loop.loopOfOne, wide) ||
-        !to.placement.hasRoom(*loop.other, loop.loopOfOther, wide))
+        !to.placement.buffers.hasRoom(*loop.one, loop.loopOfOne, wide) ||
+        !to.placement.buffers.hasRoom(*loop.other, loop.loopOfOther, wide))
       continue;
     if (loop.isSummed) {
       zeroBehind(loc, *loop.one, loop.loopOfOne, wide, to.builder);

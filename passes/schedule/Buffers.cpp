@@ -1,19 +1,13 @@
 // How buffers are laid out: rows side by side, or with room behind each or
 // behind the last, where products are faster with more than a tensor has.
+#include "passes/schedule/Buffers.h"
+#include "passes/codegen/Walk.h"
 #include "passes/schedule/Matmul.h"
-#include "passes/schedule/Placement.h"
 
 using namespace mlir;
 using namespace meshwork::transformer;
 
 namespace meshwork::schedule {
-
-static SmallVector<int64_t> rowMajor(ArrayRef<int64_t> shape) {
-  SmallVector<int64_t> strides(shape.size(), 1);
-  for (int64_t i = static_cast<int64_t>(shape.size()) - 2; i >= 0; --i)
-    strides[i] = strides[i + 1] * shape[i + 1];
-  return strides;
-}
 
 static int64_t bytesOf(Type element) {
   return element.getIntOrFloatBitWidth() / 8;
@@ -27,9 +21,16 @@ int64_t fastExtent(int64_t size, int64_t unit) {
   return size % enough != 0 && isCheap ? aligned : size;
 }
 
-Place Placement::buffer(StringRef name, BufferKind kind, bool isPersistent,
-                        ArrayRef<int64_t> shape, Type element,
-                        int64_t rowElements, bool mayGrow) {
+static bool isMultiplied(Value value) {
+  return llvm::any_of(
+             value.getUsers(),
+             [](Operation *op) { return productOf(op).has_value(); }) ||
+         (value.getDefiningOp() && productOf(value.getDefiningOp()));
+}
+
+Place Buffers::make(const Twine &name, BufferKind kind, bool isPersistent,
+                    ArrayRef<int64_t> shape, Type element, int64_t rowElements,
+                    bool mayGrow) {
   constexpr int64_t narrowest = 2; // bytes of an element of odd matrices
   SmallVector<int64_t> stored(shape);
   if (rowElements > 0)
@@ -42,9 +43,9 @@ Place Placement::buffer(StringRef name, BufferKind kind, bool isPersistent,
   if (!firstList) // Buffers are many, and looking past them each time is slow.
     firstList = *program.getBody().getOps<ListOp>().begin();
   builder.setInsertionPoint(firstList);
-  auto op = BufferOp::create(builder, loc,
+  auto op = BufferOp::create(builder, program.getLoc(),
                              MemRefType::get({bytes}, builder.getI8Type()),
-                             name, kind, isPersistent, IntegerAttr(),
+                             name.str(), kind, isPersistent, IntegerAttr(),
                              /*copies=*/IntegerAttr());
   if (stored != SmallVector<int64_t>(shape)) {
     auto rowsOf = [](ArrayRef<int64_t> sizes) {
@@ -53,11 +54,51 @@ Place Placement::buffer(StringRef name, BufferKind kind, bool isPersistent,
     rooms[op.getResult()] = {rowsOf(shape), shape.back(), rowsOf(stored),
                              stored.back()};
   }
-  return {op.getResult(), 0, SmallVector<int64_t>(shape), rowMajor(stored),
-          element};
+  return {op.getResult(), 0, SmallVector<int64_t>(shape),
+          codegen::rowMajor(stored), element};
 }
 
-bool Placement::hasRoom(const Place &loops, int64_t loop, int64_t size) const {
+Place Buffers::persistent(const Twine &name, BufferKind kind,
+                          ArrayRef<int64_t> shape, Type element, bool mayGrow) {
+  return make(name, kind, true, shape, element, 0, mayGrow);
+}
+
+Place Buffers::copyOfWeight(Value value) {
+  auto type = tensorType(value);
+  return make("weight of the step", BufferKind::weights, true, type.getShape(),
+              type.getElementType(), rowElementsOf(value), isMultiplied(value));
+}
+
+Place Buffers::temporary(Value value) {
+  auto type = tensorType(value);
+  bool isScratch =
+      !dimsOf(type).getNames().empty() && dimsOf(type).getNames()[0] == "chunk";
+  return make("t" + Twine(numTemporaries++),
+              isScratch ? BufferKind::workspace : BufferKind::activations,
+              false, type.getShape(), type.getElementType(),
+              isScratch ? 0 : rowElementsOf(value),
+              !isScratch && isMultiplied(value));
+}
+
+Place Buffers::temporary(const Place &place, ArrayRef<int64_t> order) {
+  auto shape =
+      llvm::map_to_vector(order, [&](int64_t dim) { return place.shape[dim]; });
+  Place result = make("t" + Twine(numTemporaries++), BufferKind::activations,
+                      false, shape, place.element);
+  auto strides = result.strides;
+  result.shape = place.shape;
+  for (auto [dim, stride] : llvm::zip_equal(order, strides))
+    result.strides[dim] = stride;
+  return result;
+}
+
+Place Buffers::gathered(Value value) {
+  auto type = tensorType(value);
+  return make("t" + Twine(numTemporaries++), BufferKind::communication, false,
+              type.getShape(), type.getElementType(), 0, isMultiplied(value));
+}
+
+bool Buffers::hasRoom(const Place &loops, int64_t loop, int64_t size) const {
   auto known = rooms.find(loops.buffer);
   bool isWhole = loops.offset == 0 && loops.shape[0] == 1 &&
                  loops.shifts.empty() && loops.advances.empty();
@@ -72,16 +113,9 @@ bool Placement::hasRoom(const Place &loops, int64_t loop, int64_t size) const {
          loops.shape[loop] == room.rows && size <= room.storedRows;
 }
 
-bool Placement::isMultiplied(Value value) const {
-  return llvm::any_of(
-             value.getUsers(),
-             [](Operation *op) { return productOf(op).has_value(); }) ||
-         (value.getDefiningOp() && productOf(value.getDefiningOp()));
-}
-
 /// From the begin of one row of a temporary to that of the next; 0: side by
 /// side. Only for products in all of which a row is a loop of its own.
-int64_t Placement::rowElementsOf(Value value) const {
+int64_t Buffers::rowElementsOf(Value value) const {
   constexpr int64_t aligned = 16;
   auto type = tensorType(value);
   if (rowBytes == 0 || type.getRank() < 2)

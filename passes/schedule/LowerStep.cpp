@@ -1,11 +1,32 @@
-// What is made of weights, of the update's numbers and of a rank's parts alone.
-#include "passes/schedule/StepList.h"
+// The list `step`: what is made of weights, of the update's numbers and of a
+// rank's parts alone, once for all microbatches.
 #include "dialects/transformer/Facts.h"
+#include "passes/schedule/Lowering.h"
 
 using namespace mlir;
 using namespace meshwork::transformer;
 
 namespace meshwork::schedule {
+
+namespace {
+/// Finds the ops of @microbatch that go there, and lowers them.
+class StepList {
+public:
+  StepList(func::FuncOp microbatch, Lowering &to);
+  LogicalResult lower(Block &body);
+
+  llvm::DenseSet<Operation *> lowered; // nothing is left to do for these
+
+private:
+  bool isOfStep(Operation *op) const;
+  LogicalResult lower(Operation *op);
+  LogicalResult find(Operation *user, Value operand);
+  Place placeOf(Value value);
+
+  Lowering &to;
+  llvm::DenseSet<Value> known; // what is there when a step begins
+};
+} // namespace
 
 StepList::StepList(func::FuncOp microbatch, Lowering &to) : to(to) {
   for (BlockArgument argument : microbatch.getArguments())
@@ -43,11 +64,12 @@ Place StepList::placeOf(Value value) {
   auto type = tensorType(value);
   if (llvm::all_of(value.getUsers(),
                    [](Operation *op) { return transformer::isOfStep(op); }))
-    return to.placement.temporary(value);
+    return to.placement.buffers.temporary(value);
   return type.getRank() > 0 && transformer::isOfStep(value.getDefiningOp())
-             ? to.placement.copyOfWeight(value)
-             : to.placement.persistent("of the step", BufferKind::results,
-                                       type.getShape(), type.getElementType());
+             ? to.placement.buffers.copyOfWeight(value)
+             : to.placement.buffers.persistent(
+                   "of the step", BufferKind::results, type.getShape(),
+                   type.getElementType());
 }
 
 /// What is there when a step begins: weights, what the step has made of them,
@@ -84,6 +106,14 @@ LogicalResult StepList::lower(Operation *op) {
     return failure();
   to.copies.copyBack();
   return success();
+}
+
+FailureOr<llvm::DenseSet<Operation *>> lowerStep(func::FuncOp microbatch,
+                                                 Lowering &to) {
+  StepList step(microbatch, to);
+  if (failed(step.lower(microbatch.getBody().front())))
+    return failure();
+  return std::move(step.lowered);
 }
 
 } // namespace meshwork::schedule
