@@ -84,8 +84,7 @@ private:
   Emitted evalDraw(transformer::DrawOpInterface op,
                    llvm::ArrayRef<Emitted> operands, int64_t rotation);
   mlir::Value countPosition(mlir::OpBuilder &b, transformer::DrawOpInterface op,
-                            llvm::ArrayRef<Emitted> operands,
-                            int64_t rotation);
+                            llvm::ArrayRef<Emitted> operands, int64_t rotation);
 
   llvm::DenseMap<mlir::Operation *, mlir::Value> streams;
 };

@@ -2,7 +2,7 @@
 #include "lib/Explain/Estimate.h"
 #include "Loaded.h"
 #include "lib/Explain/Explain.h"
-#include "test/Runtime/core/TestPlan.h"
+#include "test/Plan/TestPlan.h"
 #include <nlohmann/json.hpp>
 
 namespace meshwork::explain::test {

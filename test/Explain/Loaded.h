@@ -2,7 +2,7 @@
 #pragma once
 
 #include "lib/Plan/PlanFile.h"
-#include "test/Runtime/core/TestPlan.h"
+#include "test/Plan/TestPlan.h"
 #include <gtest/gtest.h>
 
 namespace meshwork::explain::test {

@@ -6,7 +6,7 @@
 #include "lib/Plan/Actions.h"
 #include "lib/Plan/ProgramLives.h"
 #include "lib/Plan/Programs.h"
-#include "test/Runtime/core/PipelinePlan.h"
+#include "test/Plan/PipelinePlan.h"
 #include <nlohmann/json.hpp>
 
 namespace meshwork::explain::test {

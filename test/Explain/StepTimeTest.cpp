@@ -5,7 +5,7 @@
 #include "lib/Schedules/Generate.h"
 #include "lib/Schedules/ListKinds.h"
 #include "lib/Schedules/Lower.h"
-#include "test/Runtime/core/PipelinePlan.h"
+#include "test/Plan/PipelinePlan.h"
 #include <nlohmann/json.hpp>
 
 namespace meshwork::explain::test {

@@ -4,7 +4,7 @@
 #include "lib/Plan/PlanFile.h"
 #include "meshwork/Plan/Frame.h"
 #include "test/Fuzz/Fuzz.h"
-#include "test/Runtime/core/TestPlan.h"
+#include "test/Plan/TestPlan.h"
 
 namespace meshwork::fuzz {
 

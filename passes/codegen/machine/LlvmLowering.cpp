@@ -29,9 +29,9 @@ LogicalResult approximateMath(Operation *kernels,
                               const MathOfMachine &machine) {
   RewritePatternSet patterns(kernels->getContext());
   populateMathPolynomialApproximationPatterns(
-      patterns, isNameOf<math::ExpOp, math::LogOp, math::TanhOp, math::ErfOp,
-                         math::Log1pOp, math::ExpM1Op, math::SinOp,
-                         math::CosOp>);
+      patterns,
+      isNameOf<math::ExpOp, math::LogOp, math::TanhOp, math::ErfOp,
+               math::Log1pOp, math::ExpM1Op, math::SinOp, math::CosOp>);
   machine.populateExpansion(patterns);
   FrozenRewritePatternSet frozen(std::move(patterns));
   for (int round = 0; round < 2; ++round)

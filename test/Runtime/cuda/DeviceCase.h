@@ -1,7 +1,7 @@
 // A collective's case (CollectiveCase.h) whose tensors lie on a device.
 #pragma once
 
-#include "test/Runtime/core/CollectiveCase.h"
+#include "test/Runtime/comm/CollectiveCase.h"
 #include "test/Runtime/cuda/TestDevice.h"
 
 namespace meshwork::runtime::cuda::test {

@@ -2,7 +2,7 @@
 #include "absl/strings/str_cat.h"
 #include "meshwork/Runtime/ExitCode.h"
 #include "meshwork/Runtime/Run.h"
-#include "test/Runtime/core/TestPlan.h"
+#include "test/Plan/TestPlan.h"
 #include <gtest/gtest.h>
 #include <set>
 

@@ -1,7 +1,7 @@
 // The tiny plan on a GPU, with kernels that train and one more that goes wrong.
 #pragma once
 
-#include "test/Runtime/core/TestPlan.h"
+#include "test/Plan/TestPlan.h"
 #include <cstdint>
 #include <string>
 

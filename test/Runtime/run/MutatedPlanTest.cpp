@@ -1,10 +1,10 @@
 // A compiled plan with one wrong number and a checksum that fits is refused, or
 // runs without harm. Each runs in a process of its own.
-#include "TestPlan.h"
 #include "lib/Plan/PlanFile.h"
 #include "meshwork/Plan/Frame.h"
 #include "meshwork/Runtime/ExitCode.h"
 #include "meshwork/Runtime/Run.h"
+#include "test/Plan/TestPlan.h"
 #include <fcntl.h>
 #include <gtest/gtest.h>
 #include <random>

@@ -1,7 +1,7 @@
 // What a run prints of its steps.
 #include "runtime/rank/Report.h"
-#include "TestPlan.h"
 #include "lib/Plan/PlanFile.h"
+#include "test/Plan/TestPlan.h"
 #include <cmath>
 #include <gtest/gtest.h>
 

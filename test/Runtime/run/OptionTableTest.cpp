@@ -1,7 +1,7 @@
 // The table of options: what processes compare, and the table in the README.
 #include "runtime/rank/OptionTable.h"
-#include "TestPlan.h"
 #include "absl/strings/str_cat.h"
+#include "test/Plan/TestPlan.h"
 #include <gtest/gtest.h>
 #include <set>
 

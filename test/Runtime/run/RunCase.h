@@ -1,9 +1,9 @@
 // Whole runs of plans that a test made.
 #pragma once
 
-#include "TestPlan.h"
 #include "meshwork/Runtime/ExitCode.h"
 #include "meshwork/Runtime/Run.h"
+#include "test/Plan/TestPlan.h"
 #include <gtest/gtest.h>
 #include <unistd.h>
 

@@ -1,7 +1,7 @@
 // Plans of pipelines run: the bits of one rank, and what happens when a stage
 // does not come.
-#include "PipelinePlan.h"
 #include "RunCase.h"
+#include "test/Plan/PipelinePlan.h"
 #include <map>
 #include <nlohmann/json.hpp>
 

@@ -1,5 +1,5 @@
 // meshwork-run as a process: exit codes, signals, and what it is made of.
-#include "TestPlan.h"
+#include "test/Plan/TestPlan.h"
 #include <csignal>
 #include <filesystem>
 #include <gtest/gtest.h>
