@@ -62,8 +62,6 @@ bool isInstruction(::mlir::Operation *op);
 /// All instructions of a list in the plan's order: a repeat, then what is in
 /// it.
 ::llvm::SmallVector<::mlir::Operation *> instructionsOf(ListOp list);
-/// What repeats among them.
-::std::vector<plan::RepeatShape> repeatsOf(ListOp list);
 /// The repeats around an op, the outermost first.
 ::llvm::SmallVector<RepeatOp> repeatsAround(::mlir::Operation *op);
 /// What an instruction adds up over a step, having set it in its first action

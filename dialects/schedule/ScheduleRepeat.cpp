@@ -18,18 +18,6 @@ SmallVector<Operation *> instructionsOf(ListOp list) {
   return all;
 }
 
-std::vector<plan::RepeatShape> repeatsOf(ListOp list) {
-  std::vector<plan::RepeatShape> repeats;
-  for (auto [i, op] : llvm::enumerate(instructionsOf(list)))
-    if (auto repeat = dyn_cast<RepeatOp>(op)) {
-      auto begin = static_cast<uint32_t>(i) + 1;
-      repeats.push_back(
-          {begin, begin + static_cast<uint32_t>(repeat.getInstructions()),
-           static_cast<uint32_t>(repeat.getTimes())});
-    }
-  return repeats;
-}
-
 SmallVector<RepeatOp> repeatsAround(Operation *op) {
   SmallVector<RepeatOp> around;
   for (auto repeat = op->getParentOfType<RepeatOp>(); repeat;

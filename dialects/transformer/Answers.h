@@ -64,20 +64,18 @@ template <bool yes> struct Fusible {
     static bool fusibleByTrait() { return yes; }
   };
 };
-template <auto...> struct NeedsOfPadding {
-  template <typename Op> struct Impl : ::mlir::OpTrait::TraitBase<Op, Impl> {
-    static PaddingNeeds paddingNeedsByTrait() { return {}; }
-  };
+template <typename Op>
+struct TakesPadding : ::mlir::OpTrait::TraitBase<Op, TakesPadding> {
+  static PaddingNeeds paddingNeedsByTrait() { return {}; }
 };
 template <Padding leaves()> struct LeavesPadding {
   template <typename Op> struct Impl : ::mlir::OpTrait::TraitBase<Op, Impl> {
     static Padding paddingByTrait() { return leaves(); }
   };
 };
-template <auto...> struct CountsNothing {
-  template <typename Op> struct Impl : ::mlir::OpTrait::TraitBase<Op, Impl> {
-    static void partByTrait() {}
-  };
+template <typename Op>
+struct CountsNothing : ::mlir::OpTrait::TraitBase<Op, CountsNothing> {
+  static void partByTrait() {}
 };
 
 } // namespace meshwork::transformer::answers

@@ -45,8 +45,8 @@ public:
   virtual ::mlir::Value extent(::mlir::Value value, unsigned dim) = 0;
   /// Which elements it has, along the dim; -1 in the padding.
   virtual ::mlir::Value positions(::mlir::Value value, unsigned dim) = 0;
-
-  OwnElements own(::mlir::Value value, unsigned dim);
+  /// What tells its elements from padding.
+  virtual OwnElements own(::mlir::Value value, unsigned dim) = 0;
 };
 
 } // namespace meshwork::transformer

@@ -11,6 +11,10 @@ include "mlir/IR/OpBase.td"
 class Transformer_Answer<string question, string answer> : ParamNativeOpTrait<question, answer> {
   let cppNamespace = "::meshwork::transformer::answers";
 }
+/// To a question with only one that needs no method.
+class Transformer_OnlyAnswer<string answer> : NativeOpTrait<answer> {
+  let cppNamespace = "::meshwork::transformer::answers";
+}
 
 def FactorOpInterface : OpInterface<"FactorOpInterface"> {
   let cppNamespace = "::meshwork::transformer";
@@ -65,9 +69,9 @@ class Transformer_StaysF32<string yes> : Transformer_Answer<"StaysF32", yes>;
 class Transformer_Again<string what> : Transformer_Answer<"RunAgain", "::meshwork::transformer::Again::" # what>;
 class Transformer_WeightGradient<string role> : Transformer_Answer<"OfWeightGradient", "::meshwork::transformer::WeightGradient::" # role>;
 class Transformer_Fusible<string yes> : Transformer_Answer<"Fusible", yes>;
-def Transformer_TakesPadding : Transformer_Answer<"NeedsOfPadding", "">;
+def Transformer_TakesPadding : Transformer_OnlyAnswer<"TakesPadding">;
 class Transformer_LeavesPadding<string what> : Transformer_Answer<"LeavesPadding", "::meshwork::transformer::" # what # "Padding">;
-def Transformer_CountsNothing : Transformer_Answer<"CountsNothing", "">;
+def Transformer_CountsNothing : Transformer_OnlyAnswer<"CountsNothing">;
 /// Of ops that neither map nor move elements.
 defvar Transformer_Apart = [Transformer_Linear<"false">, Transformer_Elementwise<"false">, Transformer_Fusible<"false">];
 

@@ -13,12 +13,6 @@ Value OwnElements::test(ImplicitLocOpBuilder &b, Value value) const {
   return arith::CmpIOp::create(b, arith::CmpIPredicate::sge, value, zero);
 }
 
-OwnElements RankPart::own(Value value, unsigned dim) {
-  bool isTable = !isBlock(value, dim);
-  return {dimsOf(value).getNames()[dim],
-          isTable ? positions(value, dim) : extent(value, dim), isTable};
-}
-
 void EmbeddingOp::tellPart(RankPart &part) {
   if (part.isSplit(getTable(), 0))
     getFirstRowMutable().assign(part.first(getTable(), 0));

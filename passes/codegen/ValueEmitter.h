@@ -7,8 +7,8 @@
 
 namespace meshwork::codegen {
 
-/// A value of f32, i32 or i1, scalar or vector, and the scope that it lies in:
-/// what it changes with. 0 is that of what nothing changes.
+/// A value of f32, i32 or i1, scalar or vector. Its scope is what it changes
+/// with; 0: nothing changes it.
 struct Emitted {
   mlir::Value value;
   unsigned scope = 0;

@@ -26,6 +26,11 @@ public:
                           const sharding::Axes &axes,
                           ::mlir::StringAttr name) const;
 
+  /// What tells these elements from padding, made before `at`.
+  transformer::OwnElements own(::mlir::Operation *at, int64_t size,
+                               const sharding::Axes &axes,
+                               ::mlir::StringAttr name) const;
+
   /// Operands of `op`, of local types, with their padding masked where it
   /// would reach a result.
   void guard(::mlir::Operation *op);
@@ -43,9 +48,6 @@ public:
   }
 
 private:
-  transformer::OwnElements own(::mlir::Operation *at, int64_t size,
-                               const sharding::Axes &axes,
-                               ::mlir::StringAttr name) const;
   struct Part {
     ::mlir::RankedTensorType whole;
     sharding::Sharding sharding;

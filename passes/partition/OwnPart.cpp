@@ -57,4 +57,9 @@ Value OwnPart::positions(Value value, unsigned dim) {
                          dimsOf(value).getNames()[dim]);
 }
 
+OwnElements OwnPart::own(Value value, unsigned dim) {
+  return masks.own(at, sizeOf(value, dim), split(value, dim),
+                   dimsOf(value).getNames()[dim]);
+}
+
 } // namespace meshwork::partition

@@ -22,6 +22,7 @@ public:
   ::mlir::Value first(::mlir::Value value, unsigned dim) override;
   ::mlir::Value extent(::mlir::Value value, unsigned dim) override;
   ::mlir::Value positions(::mlir::Value value, unsigned dim) override;
+  transformer::OwnElements own(::mlir::Value value, unsigned dim) override;
 
 private:
   sharding::Axes split(::mlir::Value value, unsigned dim) const;

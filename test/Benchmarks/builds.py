@@ -18,11 +18,9 @@ import tempfile
 import cases
 from frameworks import Ours
 
-# Compiled only: GPT-2 1.5B on a GPU's plan, and Llama 3.1 405B over 16 stages (Grattafiori et al., arXiv 2407.21783).
-GPT2_XL = {"model_type": "gpt2", "n_embd": 1600, "n_layer": 48, "n_head": 25, "n_positions": 1024, "vocab_size": 50257}
-LLAMA_405B = {"model_type": "llama", "hidden_size": 16384, "intermediate_size": 53248, "num_hidden_layers": 126,
-              "num_attention_heads": 128, "num_key_value_heads": 8, "vocab_size": 128256, "rms_norm_eps": 1e-5,
-              "max_position_embeddings": 8192, "rope_theta": 500000.0}
+# Compiled only: GPT-2 1.5B for a GPU, and Llama 3.1 405B over 16 stages.
+GPT2_XL = {**cases.config("gpt2-124m"), "n_embd": 1600, "n_layer": 48, "n_head": 25}
+LLAMA_405B = json.loads((cases.ROOT / "test" / "EndToEnd" / "llama-405b.json").read_text())
 COMPILED = {
     "gpt2-1.5b, cuda": (GPT2_XL, '[mesh]\naxes = ["dp=8"]\n[batch]\nglobal = 64\nmicro = 8\nsequence = 1024\n'
                         '[precision]\ncompute = "bf16"\n[target]\ndevice = "cuda"\narch = "sm_90a"\n'),

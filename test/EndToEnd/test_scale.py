@@ -6,13 +6,8 @@ import unittest
 
 import shell
 
-# The shape of Llama 3.1 405B.
-CONFIG = {"model_type": "llama", "architectures": ["LlamaForCausalLM"], "vocab_size": 128256,
-          "hidden_size": 16384, "intermediate_size": 53248, "num_hidden_layers": 126,
-          "num_attention_heads": 128, "num_key_value_heads": 8, "hidden_act": "silu",
-          "rms_norm_eps": 1e-5, "rope_theta": 500000.0, "max_position_embeddings": 131072,
-          "initializer_range": 0.02, "attention_bias": False, "mlp_bias": False,
-          "tie_word_embeddings": False}
+# The shape of Llama 3.1 405B (Grattafiori et al., arXiv 2407.21783).
+CONFIG = json.loads((shell.ROOT / "test" / "EndToEnd" / "llama-405b.json").read_text())
 SPEC = """[mesh]
 axes = ["dp={ranks}", "tp=8"]
 [shard]
