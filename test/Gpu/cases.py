@@ -76,6 +76,17 @@ TIMED = {
 }
 MACHINE = "h100x8"
 SEQUENCE = 1024
+
+# Models of one layer that are next to nothing but attention: as many tokens in each, and 2048
+# columns of heads, which is how its libraries are usually compared.
+ATTENTION_TOKENS = 16384
+ATTENTION = {
+    f"attention-{width}-{sequence}": {
+        "from": "llama-30m", "batch": ATTENTION_TOKENS // sequence, "sequence": sequence,
+        "changes": {"hidden_size": 2048, "intermediate_size": 64, "num_hidden_layers": 1, "head_dim": width,
+                    "num_attention_heads": 2048 // width, "num_key_value_heads": 2048 // width, "vocab_size": 512,
+                    "max_position_embeddings": sequence}}
+    for width in (64, 128) for sequence in (4096, 1024, 16384)}
 NO_DROPOUT = {"resid_pdrop": 0.0, "embd_pdrop": 0.0, "attn_pdrop": 0.0, "attention_dropout": 0.0}
 OPTIMIZER = {"beta1": 0.9, "beta2": 0.95, "epsilon": 1e-8, "weight_decay": 0.1, "clip_grad_norm": 1.0}
 LEARNING_RATE = 3e-4
@@ -100,11 +111,12 @@ def config(example, changes):
 # Of a small bundle, which an emulator runs.
 SMALL = {"compared": {"gpt2-124m": ["bf16", "fp8"], "llama-30m-documents": ["bf16"],
                       "llama-30m-ring": ["bf16"], "llama-30m-delayed": ["fp8-delayed"]},
-         "layouts": ["one", "dp2-tp2-zero3"], "timed": ["gpt2-124m", "llama-1b-fp8"]}
+         "layouts": ["one", "dp2-tp2-zero3"], "timed": ["gpt2-124m", "llama-1b-fp8"],
+         "attention": ["attention-64-1024"]}
 
 
-def sequence(small):
-    return TINY_SEQUENCE if small else SEQUENCE
+def sequence(small, case=None):
+    return TINY_SEQUENCE if small else (case or {}).get("sequence", SEQUENCE)
 
 
 def model(case, small):
@@ -112,6 +124,10 @@ def model(case, small):
     if not small:
         return case["from"], case.get("changes", {})
     return TINY[case["from"].split("-")[0]], {}
+
+
+def attention(small):
+    return SMALL["attention"] if small else list(ATTENTION)
 
 
 def batch(case, small):

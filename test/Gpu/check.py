@@ -5,6 +5,7 @@
 kernels        every instruction of real shapes against the CPU, from the same inputs
 wgmma          the kernels of --wgmma-attention: many shapes against double precision, models against the CPU
 ranks          tiny models on 1, 2 and 4 ranks of the GPU against the CPU: loss, gradients, weights
+attention      attention alone by each way and by PyTorch's libraries, over head dims and lengths
 speed:MODEL    a whole step, and where its time goes; `speed`: of all models
 pytorch:MODEL  the same step by PyTorch, beside ours; `pytorch`: of all models
 sanitizer      memcheck and racecheck of Meshwork's kernels, where compute-sanitizer is installed
@@ -24,6 +25,7 @@ import tempfile
 import time
 
 import agreement
+import attention
 import cases
 import compared
 import launcher
@@ -42,7 +44,8 @@ def all_stages(gpu, small):
     timed = {f"speed:{name}": Stage(480, speeds.speed(name, gpu, small)) for name in cases.TIMED}
     beside = {f"pytorch:{name}": Stage(480, rivals.rival(name, gpu, small)) for name in rivals.names()}
     return {"kernels": Stage(470, compared.kernels, 150), "wgmma": Stage(400, compared.wgmma, 120),
-            "ranks": Stage(400, agreement.ranks, 60), **timed, **beside,
+            "ranks": Stage(400, agreement.ranks, 60), "attention": Stage(300, attention.attention(gpu, small), 60),
+            **timed, **beside,
             "sanitizer": Stage(470, sanitized.sanitizer, 200)}
 
 

@@ -77,21 +77,31 @@ def compared_plans(out, small):
                          "--with-cpu-code", "x86-64-v3")
 
 
+def timed_plan(out, small, name, case):
+    batch = cases.batch(case, small)
+    spec = sections({"dp": 1}, batch, case.get("micro", batch), cases.sequence(small, case), "bf16", "cuda",
+                    gpu_arch(small), recompute={"policy": "auto"}, target={"machine": cases.MACHINE},
+                    precision=cases.PRECISIONS[case.get("precision", "bf16")])
+    origin, changes = cases.model(case, small)
+    config = cases.config(example(origin), changes)
+    compile_plan(out, f"timed-{name}", config, spec)
+    if case.get("apart"):
+        spec["target"]["epilogues"] = "never"
+        compile_plan(out, f"timed-{name}-apart", config, spec)
+    return config
+
+
 def timed_plans(out, small):
     for name in cases.SMALL["timed"] if small else cases.TIMED:
-        case = cases.TIMED[name]
-        batch = cases.batch(case, small)
-        spec = sections({"dp": 1}, batch, case.get("micro", batch), cases.sequence(small), "bf16", "cuda",
-                        gpu_arch(small), recompute={"policy": "auto"}, target={"machine": cases.MACHINE},
-                        precision=cases.PRECISIONS[case.get("precision", "bf16")])
-        origin, changes = cases.model(case, small)
-        config = cases.config(example(origin), changes)
-        compile_plan(out, f"timed-{name}", config, spec)
-        if case.get("apart"):
-            spec["target"]["epilogues"] = "never"
-            compile_plan(out, f"timed-{name}-apart", config, spec)
+        config = timed_plan(out, small, name, cases.TIMED[name])
         (out / "configs" / f"{name}.json").write_text(json.dumps(config))
 
 
+def attention_plans(out, small):
+    for name in cases.attention(small):
+        timed_plan(out, small, name, cases.ATTENTION[name])
+
+
 # What check.py's stages need.
-PLANS = {"kernels": compared_plans, "ranks": tiny_plans, "sanitizer": None, "speed": timed_plans}
+PLANS = {"kernels": compared_plans, "ranks": tiny_plans, "sanitizer": None, "speed": timed_plans,
+         "attention": attention_plans}

@@ -33,11 +33,19 @@ def json_lines(text):
     return [json.loads(line) for line in text.splitlines() if line.startswith("{")]
 
 
+def rates_of(folder, products, attention):
+    """PyTorch's libraries on these shapes: lines as torch_rates.py says."""
+    shapes = folder / "shapes.json"
+    shapes.write_text(json.dumps({"products": products, "attention": attention}))
+    return process.call([torch_python(), launcher.HERE / "torch_rates.py", shapes], limit_s=RATES_S,
+                        environment=libraries.OUTSIDE)
+
+
 class Timed:
     """One model: what its cases learn of it."""
 
     def __init__(self, name, gpu, small):
-        self.name, self.case = name, cases.TIMED[name]
+        self.name, self.case = name, {**cases.TIMED, **cases.ATTENTION}[name]
         self.gpu, self.small = gpu, small
         self.step_ms = self.mfu = self.copy_gbytes = None
         self.profile, self.apart = [], []  # as --tune-matmuls chose
@@ -83,13 +91,10 @@ class Timed:
                    table=rows.by_operation(self.profile))
 
     def take_rates(self, what, report, folder):
-        shapes = folder / f"{self.name}-shapes.json"
-        shapes.write_text(json.dumps({"products": [g.shape for g in rows.groups(self.profile, "product")],
-                                      "attention": [g.shape for g in rows.groups(self.profile, "attention")]}))
         if not self.profile:
             raise process.NotRun("there is no profile to take shapes from")
-        done = process.call([torch_python(), launcher.HERE / "torch_rates.py", shapes], limit_s=RATES_S,
-                            environment=libraries.OUTSIDE)
+        done = rates_of(folder, *([g.shape for g in rows.groups(self.profile, kind)]
+                                  for kind in ("product", "attention")))
         self.rates = json_lines(done.stdout)
         peaks = {k: v for line in self.rates for k, v in line.items() if k in ("copy_gbytes", "matmul_tflops")}
         self.copy_gbytes = peaks.get("copy_gbytes")

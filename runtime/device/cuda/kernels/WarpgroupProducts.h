@@ -34,6 +34,15 @@ template <int R, int S> MESHWORK_INLINE void hold(U32 (&registers)[R][S]) {
       asm volatile("" : "+r"(registers[i][j])::"memory");
 }
 
+/// What comes before is done before the wait for products that comes behind:
+/// ptxas would move the wait up, before arithmetic that can run under them. It
+/// moves nothing across a branch. This one is never taken: a power of two, or
+/// a sum of some, is not negative.
+MESHWORK_INLINE void finishBeforeWait(float power) {
+  if (__nvvm_vote_any_sync(~0u, power < 0))
+    __builtin_trap();
+}
+
 /// Of rows that hold what is summed over ("K-major"): the next eight rows are
 /// 1024 bytes on. A step of 16 elements is 32 bytes. Addresses are in units of
 /// 16 bytes and below 2^14 of them, so that a description may be moved on by

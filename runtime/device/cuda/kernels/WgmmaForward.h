@@ -37,6 +37,7 @@ public:
 
   MESHWORK_INLINE void compute(const Item &item) {
     QueryPlace at = placeOf(item, task.shape, task.work, keys);
+    at.seen = sameInWarp(at.seen);
     RunningSoftmax softmax(task.shape.scale * log2e);
     float sums[D / 2];
     setAll(sums, 0);
@@ -87,6 +88,7 @@ private:
       commitProducts();
       waitForProducts<1>();
       toProbabilities(k);
+      finishBeforeWait(softmax.anySum());
       waitForProducts<0>();
       hold(sums);
       hold(probs);

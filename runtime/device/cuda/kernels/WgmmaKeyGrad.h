@@ -21,6 +21,47 @@ MESHWORK_INLINE RowValues rowValuesAt(U32 address) {
                : "memory");
   return values;
 }
+/// Those of a slot's queries, two of each eight a thread's. They are read while
+/// tensor cores work, if there are registers to keep them in.
+template <int queries, bool areKept> class SlotValues {
+public:
+  MESHWORK_INLINE explicit SlotValues(U32 begin)
+      : begin(begin + Lane().column * rowValueBytes) {
+    if (!areKept)
+      return;
+#pragma unroll
+    for (int j = 0; j < queries / 8; ++j)
+      kept[j] = read(j);
+  }
+  /// `visit(number, values, e)` for each of a thread's numbers: of query e of
+  /// two.
+  template <typename Visit> MESHWORK_INLINE void each(Visit visit) const {
+#pragma unroll
+    for (int j = 0; j < queries / 8; ++j) {
+      RowValues pair = areKept ? kept[j] : read(j);
+#pragma unroll
+      for (int i = 0; i < 4; ++i)
+        visit(4 * j + i, pair, i % 2);
+    }
+  }
+
+private:
+  MESHWORK_INLINE RowValues read(int j) const {
+    return rowValuesAt(begin + 8 * j * rowValueBytes);
+  }
+  U32 begin;
+  RowValues kept[queries / 8];
+};
+
+/// A probability of zero times what is no number is none, but a hidden pair
+/// counts nothing.
+template <int R>
+MESHWORK_INLINE void dropWhereZero(float (&dprobs)[R],
+                                   const float (&probs)[R]) {
+#pragma unroll
+  for (int i = 0; i < R; ++i)
+    dprobs[i] = probs[i] == 0 ? 0.0f : dprobs[i];
+}
 /// Queries before the sample's and head's in the row values.
 MESHWORK_INLINE long long firstRowValue(const WgmmaShape &shape, int sample,
                                         int head) {
@@ -35,6 +76,7 @@ template <int D> class KeyGrad {
   /// The next slot's scores begin before this one's sums have ended: registers
   /// do for both.
   static constexpr bool overlaps = D == 64;
+  using Values = SlotValues<queries, overlaps>;
 
   const KeyGradTask &task;
   const Shared<Plan> &shared;
@@ -90,6 +132,7 @@ public:
     setAll(dk, 0);
     setAll(dv, 0);
     typename Ring<Plan>::Slot before{};
+    const U32 kTile = shared.own(shared.kept), vTile = kTile + 2 * Plan::tile;
     walk(at, [&](int, int query) MESHWORK_LAMBDA {
       auto slot = ring.use();
       if (mask.hidesAll(query, queries)) {
@@ -100,15 +143,13 @@ public:
         ring.release(slot);
         return;
       }
-      const int own = warpgroup();
-      U32 kTile = shared.kept + own * Plan::tile,
-          vTile = kTile + 2 * Plan::tile;
-      U32 q = slot.data, dout = q + operandBytes, values = dout + operandBytes;
+      U32 q = slot.data, dout = q + operandBytes;
       beginProducts();
       multiply<D, warpgroupRows, queries>(scores, kTile, q);
       commitProducts();
       multiply<D, warpgroupRows, queries>(dprobs, vTile, dout);
       commitProducts();
+      const Values values(dout + operandBytes);
       waitForProducts<1>(); // scores, and sums of the slot before
       hold(scores);
       if (overlaps) {
@@ -117,17 +158,18 @@ public:
       }
       toProbabilities(scores, values);
       mask.hide(scores, query, 0);
-      waitForProducts<0>();
+      if (!overlaps)
+        beginValueSums(dv, left, scores, dout);
+      waitForProducts<overlaps ? 0 : 1>();
       hold(dprobs);
       toScoreGrads(dprobs, scores, values);
       if (mask.hidesSome(query, queries))
         dropWhereZero(dprobs, scores);
-      toOperand(left, scores);
       toOperand(dleft, dprobs);
-      hold(left);
       hold(dleft);
+      if (overlaps)
+        beginValueSums(dv, left, scores, dout);
       beginProducts();
-      addProduct<queries>(dv, left, dout);
       addProduct<queries>(dk, dleft, q);
       commitProducts();
       if (overlaps)
@@ -166,6 +208,16 @@ private:
     loadBytes(slot.data + 2 * operandBytes, values, valueBytes, slot.full);
   }
 
+  static MESHWORK_INLINE void
+  beginValueSums(float (&dv)[D / 2], U32 (&left)[queries / 16][4],
+                 const float (&probs)[queries / 2], U32 dout) {
+    toOperand(left, probs);
+    hold(left);
+    beginProducts();
+    addProduct<queries>(dv, left, dout);
+    commitProducts();
+  }
+
   /// Of a slot that has been waited for, if there is one.
   static MESHWORK_INLINE void
   finishSums(float (&dk)[D / 2], float (&dv)[D / 2],
@@ -189,44 +241,20 @@ private:
     slot = {};
   }
 
-  /// `visit(number, values, e)` for each of a thread's numbers: of query e of
-  /// two.
-  template <typename Visit>
-  static MESHWORK_INLINE void eachNumber(U32 values, Visit visit) {
-    Lane lane;
-#pragma unroll
-    for (int j = 0; j < queries / 8; ++j) {
-      RowValues pair = rowValuesAt(values + (8 * j + lane.column) * 8);
-#pragma unroll
-      for (int i = 0; i < 4; ++i)
-        visit(4 * j + i, pair, i % 2);
-    }
-  }
   MESHWORK_INLINE void toProbabilities(float (&scores)[queries / 2],
-                                       U32 values) const {
+                                       const Values &values) const {
     const float factor = task.shape.scale * log2e;
-    eachNumber(values, [&](int n, const RowValues &pair,
-                           int e) MESHWORK_LAMBDA {
+    values.each([&](int n, const RowValues &pair, int e) MESHWORK_LAMBDA {
       scores[n] = exponential2(__builtin_fmaf(scores[n], factor, -pair.lse[e]));
     });
   }
   /// `scale` is applied at the end.
   static MESHWORK_INLINE void toScoreGrads(float (&dprobs)[queries / 2],
                                            const float (&probs)[queries / 2],
-                                           U32 values) {
-    eachNumber(values,
-               [&](int n, const RowValues &pair, int e) MESHWORK_LAMBDA {
-                 dprobs[n] = probs[n] * (dprobs[n] - pair.delta[e]);
-               });
-  }
-
-  /// A probability of zero times what is no number is none, but a hidden key
-  /// is.
-  static MESHWORK_INLINE void dropWhereZero(float (&dprobs)[queries / 2],
-                                            const float (&probs)[queries / 2]) {
-#pragma unroll
-    for (int i = 0; i < queries / 2; ++i)
-      dprobs[i] = probs[i] == 0 ? 0.0f : dprobs[i];
+                                           const Values &values) {
+    values.each([&](int n, const RowValues &pair, int e) MESHWORK_LAMBDA {
+      dprobs[n] = probs[n] * (dprobs[n] - pair.delta[e]);
+    });
   }
 
   MESHWORK_INLINE void store(const Place &at, const float (&dk)[D / 2],

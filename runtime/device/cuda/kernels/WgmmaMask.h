@@ -32,6 +32,14 @@ MESHWORK_INLINE int rowFrom(const WgmmaRuns &runs, int token) {
 struct Range {
   int first, end;
 };
+/// The same in all lanes, which the assembler cannot know: it then works out
+/// addresses once for the warp, and loops and branches need no mask of lanes.
+MESHWORK_INLINE int sameInWarp(int value) {
+  return __nvvm_shfl_sync_idx_i32(~0u, value, 0, 31);
+}
+MESHWORK_INLINE Range sameInWarp(const Range &range) {
+  return {sameInWarp(range.first), sameInWarp(range.end)};
+}
 
 /// Which columns of keys the rows of one sample's queries see. Both ends rise
 /// from row to row.
@@ -115,8 +123,8 @@ struct RowsMask {
   /// Of queries, whose columns are keys.
   static MESHWORK_INLINE RowsMask ofQueries(const Mask &mask, int query) {
     Lane lane;
-    return {mask.keysOf(query),
-            mask.keysOf(query + warpgroupRows - 1),
+    return {sameInWarp(mask.keysOf(query)),
+            sameInWarp(mask.keysOf(query + warpgroupRows - 1)),
             {mask.keysOf(query + lane.row), mask.keysOf(query + lane.row + 8)}};
   }
   /// Of keys, whose columns are queries.
@@ -126,7 +134,7 @@ struct RowsMask {
                   key + lane.row + 8};
     Range found[4];
     mask.queriesOf(keys, found);
-    return {found[0], found[1], {found[2], found[3]}};
+    return {sameInWarp(found[0]), sameInWarp(found[1]), {found[2], found[3]}};
   }
 
   /// No pair of the columns from `column` on counts.

@@ -35,6 +35,7 @@ public:
 
   MESHWORK_INLINE void compute(const Item &item) {
     QueryPlace at = placeOf(item, task.shape, task.work, keys);
+    at.seen = sameInWarp(at.seen);
     const U32 q = shared.own(shared.kept), dout = q + 2 * Plan::tile;
     float scores[keys / 2], dprobs[keys / 2], dq[D / 2], lse[2], delta[2];
     U32 left[keys / 16][4];
@@ -63,13 +64,15 @@ public:
       for (int i = 0; i < keys / 2; ++i)
         scores[i] = exponential2(__builtin_fmaf(
             scores[i], task.shape.scale * log2e, -lse[i / 2 % 2]));
+      mask.hide(scores, key, 0);
       waitForProducts<0>();
       hold(dprobs);
       ring.release(v);
 #pragma unroll
       for (int i = 0; i < keys / 2; ++i)
         dprobs[i] = scores[i] * (dprobs[i] - delta[i / 2 % 2]);
-      mask.hide(dprobs, key, 0);
+      if (mask.hidesSome(key, keys))
+        dropWhereZero(dprobs, scores);
       toOperand(left, dprobs);
       hold(left);
       beginProducts();

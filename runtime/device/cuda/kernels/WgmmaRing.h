@@ -90,7 +90,7 @@ template <typename Plan> struct Shared {
                  : "=r"(value)
                  : "r"(notes)
                  : "memory");
-    return value;
+    return sameInWarp(value);
   }
   MESHWORK_INLINE void tellRange(const Range &range) const {
     asm volatile("st.shared.v2.b32 [%0], {%1, %2};" ::"r"(notes + 8),
@@ -103,7 +103,7 @@ template <typename Plan> struct Shared {
                  : "=r"(range.first), "=r"(range.end)
                  : "r"(notes + 8)
                  : "memory");
-    return range;
+    return sameInWarp(range);
   }
 
   /// Each warp that computes says that it needs what is kept, and the notes,
@@ -140,7 +140,7 @@ template <typename Plan> struct Shared {
   }
   /// The tile of 64 rows of this warpgroup among those of one operand.
   static MESHWORK_INLINE U32 own(U32 tiles) {
-    return tiles + warpgroup() * Plan::tile;
+    return tiles + sameInWarp(warpgroup()) * Plan::tile;
   }
 };
 

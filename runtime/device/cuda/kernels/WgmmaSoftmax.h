@@ -47,6 +47,8 @@ public:
       sum[r] += shuffled(sum[r], 2);
     }
   }
+  /// Depends on all powers so far.
+  MESHWORK_INLINE float anySum() const { return sum[0] + sum[1]; }
   MESHWORK_INLINE float inverse(int r) const {
     return sum[r] > 0 ? 1 / sum[r] : 0.0f;
   }
