@@ -160,18 +160,19 @@ struct ExecutorSetup {
 };
 
 struct DeviceOptions {
-  uint32_t ranks = 1;          // of this process
-  uint32_t process = 0;        // its number among those of this machine
-  uint32_t processesHere = 1;  // of this run on this machine
-  double timeoutSeconds = 60;  // for a rank, or work of a GPU
-  bool shareGpu = false;       // all ranks of this machine on one GPU
-  bool synchronous = false;    // GPUs: wait after each instruction
-  bool tunesMatmuls = false;   // GPUs: time the library's algorithms
-  bool comparesCpu = false;    // GPUs: see run/ComparingDevice.h
-  bool cudnnAttention = false; // GPUs: by cuDNN where it can
-  bool wgmmaAttention = false; // GPUs: by the runtime's kernels of sm_90a
-  uint32_t ncclMaxCtas = 0;    // GPUs: of collectives beside products; 0: any
-  bool ncclRegister = false;   // GPUs: NCCL knows the plan's memory
+  uint32_t ranks = 1;            // of this process
+  uint32_t process = 0;          // its number among those of this machine
+  uint32_t processesHere = 1;    // of this run on this machine
+  double timeoutSeconds = 60;    // for a rank, or work of a GPU
+  bool shareGpu = false;         // all ranks of this machine on one GPU
+  bool synchronous = false;      // GPUs: wait after each instruction
+  bool tunesMatmuls = false;     // GPUs: time the library's algorithms
+  bool comparesCpu = false;      // GPUs: see run/ComparingDevice.h
+  bool cudnnAttention = false;   // GPUs: by cuDNN where it can
+  bool wgmmaAttention = false;   // GPUs: must have the runtime's of sm_90a
+  bool noWgmmaAttention = false; // GPUs: are not to run these
+  uint32_t ncclMaxCtas = 0;      // GPUs: of collectives beside products; 0: any
+  bool ncclRegister = false;     // GPUs: NCCL knows the plan's memory
 };
 
 /// What a plan needs of this machine: opened, checked and loaded once for all

@@ -294,9 +294,10 @@ const OptionRow rows[] = {
     {.name = "--tune-matmuls",
      .group = "GPUs",
      .valueName = "",
-     .help = "Time each product's algorithms, and attention by cuDNN, on a GPU "
-             "and keep the fastest, for later runs too: faster, but bits may "
-             "differ from run to run",
+     .help =
+         "Time each product's algorithms, and who runs attention, on a "
+         "GPU and keep the fastest, for later runs too: faster, but bits may "
+         "differ from run to run",
      .field = MESHWORK_FIELD(tuneMatmuls),
      .isShared = true,
      .decidesNumbers = true},
@@ -312,11 +313,18 @@ const OptionRow rows[] = {
      .group = "GPUs",
      .valueName = "",
      .help =
-         "Run bf16 attention by wgmma and TMA on GPUs of compute capability "
-         "9.0, where it can; with --tune-matmuls where it is the fastest. "
-         "No GPU has run these kernels yet: check a plan with --compare-cpu "
-         "first",
+         "End the run where a GPU has not compute capability 9.0, whose own "
+         "instructions (wgmma, TMA) run bf16 attention by default",
      .field = MESHWORK_FIELD(wgmmaAttention),
+     .isShared = true,
+     .decidesNumbers = true},
+    {.name = "--no-wgmma-attention",
+     .group = "GPUs",
+     .valueName = "",
+     .help = "Run bf16 attention by the plan's kernels on GPUs of compute "
+             "capability 9.0 too",
+     .field = MESHWORK_FIELD(noWgmmaAttention),
+     .excludes = "--wgmma-attention",
      .isShared = true,
      .decidesNumbers = true},
     {.name = "--nccl-max-ctas",

@@ -194,6 +194,7 @@ DeviceOptions Processes::deviceOptions(uint32_t ranks,
           options.compareCpu,
           options.cudnnAttention,
           options.wgmmaAttention,
+          options.noWgmmaAttention,
           static_cast<uint32_t>(options.ncclMaxCtas),
           options.ncclRegister};
 }

@@ -16,11 +16,12 @@ openDevice(const plan::Plan &plan, const DeviceOptions &options) {
   }
   if (options.comparesCpu || options.shareGpu || options.synchronous ||
       options.tunesMatmuls || options.cudnnAttention ||
-      options.wgmmaAttention || options.ncclMaxCtas > 0 || options.ncclRegister)
+      options.wgmmaAttention || options.noWgmmaAttention ||
+      options.ncclMaxCtas > 0 || options.ncclRegister)
     return absl::InvalidArgumentError(
         "the plan is for the CPU: --compare-cpu, --cudnn-attention, "
-        "--nccl-max-ctas, --nccl-register, --share-gpu, --synchronous, "
-        "--tune-matmuls and --wgmma-attention are "
+        "--nccl-max-ctas, --nccl-register, --no-wgmma-attention, --share-gpu, "
+        "--synchronous, --tune-matmuls and --wgmma-attention are "
         "for plans of [target] device = \"cuda\"");
   return CpuDevice::open(plan);
 }

@@ -142,9 +142,6 @@ class Running(unittest.TestCase):
             timed.ways_of_attention("x", report, self.folder)
         self.assertEqual(report.rows[0]["lines"], ["cuDNN: not run: no libcudnn.so.9"])
         self.assertEqual(list(report.rows[0]["attention_ms"]), ["our kernels", "wgmma"])
-        with mock.patch.object(timed, "timed", side_effect=launcher.Unavailable("expected 9.0")), \
-                self.assertRaisesRegex(process.NotRun, "expected 9.0"):
-            timed.step_by_wgmma("x", None, self.folder)
         with mock.patch.object(launcher, "train", lambda *_, **__: lacks), \
                 self.assertRaisesRegex(launcher.Unavailable, "exit 69: no libcudnn"):
             launcher.metrics("x", self.folder, steps=1)
@@ -274,13 +271,13 @@ class Whole(unittest.TestCase):
         self.assertEqual(kinds["failed"], [])
         self.assertEqual(len([x for x in kinds["ok"] if x.startswith("kernels")]), 11)
         self.assertIn("wgmma shapes", kinds["ok"])
-        self.assertIn("kernels llama-30m bf16 --wgmma-attention", kinds["not run"])
         self.assertEqual(len([x for x in kinds["ok"] if x.startswith("ranks")]), 4)
         self.assertIn("pytorch gpt2-124m PyTorch", kinds["not run"])
         self.assertEqual([x["step_ms"] > 0 for x in self.rows if x["what"] == "pytorch llama-1b-fp8 step"], [True])
         self.assertIn("speed gpt2-1.5b step", kinds["not run"])
         self.assertIn("memcheck gpt2-one-cuda", kinds["not run"])
         self.assertIn("memcheck wgmma", kinds["not run"])
+        self.assertEqual([row[0] for row in self.row("attention")["table"][1:]], ["AttentionGrad", "Attention"])
         self.check_speed("gpt2-124m", epilogues={"gelu+bias"})
         self.check_speed("llama-1b-fp8", epilogues={""})
         libraries = [x["text"] for x in self.rows if x["what"] == "library"]
@@ -301,7 +298,7 @@ class Whole(unittest.TestCase):
         self.assertGreater(min(ways.values()), 0)
         for way in ways:
             self.assertIn(f"ours by {way}", self.row(f"speed {name} attention")["table"][0])
-        self.assertGreater(self.row(f"speed {name} step by wgmma")["ratio"], 0)
+        self.assertGreater(self.row(f"speed {name} step untuned")["ratio"], 0)
         self.assertIn("(not run: PyTorch's rates", self.row(f"speed {name} memory")["text"])
 
     def test_a_wrong_kernel_and_one_that_never_ends(self):

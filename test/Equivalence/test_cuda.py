@@ -409,7 +409,7 @@ class Cuda(Agreement):
 
 
 class Wgmma(unittest.TestCase):
-    """--wgmma-attention, on an emulated GPU of compute capability 9.0."""
+    """Attention on an emulated GPU of compute capability 9.0."""
     cost_s = 60
     heads = {"gpt2": {"n_head": 2}, "llama": {"head_dim": 16}, "mistral": {"head_dim": 80}}
     target = {"target": {"device": "cuda", "arch": "sm_90a"}, "precision": {"compute": "bf16"}}
@@ -424,7 +424,7 @@ class Wgmma(unittest.TestCase):
 
     def run_plan(self, plan, *options, steps=2):
         return self.space.must("meshwork-run", plan, "--data", self.space.tokens(CORPUS), "--data-type", "u16",
-                               "--steps", steps, "--wgmma-attention", *options).stdout
+                               "--steps", steps, *options).stdout
 
     def test_each_instruction_against_the_cpu(self):
         """A window, groups of heads, documents; ranks that compute the same gradient, or share a sequence: queries of
@@ -446,13 +446,14 @@ class Wgmma(unittest.TestCase):
     def test_learns_as_by_the_plans_kernels(self):
         """Some sums are in another order: bf16 rounds at 2^-9. Whoever is fastest runs where that is asked for."""
         plan = self.space.compile(self.config("llama"), spec(*ONE, **self.target))
-        run = ["meshwork-run", plan, "--data", self.space.tokens(CORPUS), "--data-type", "u16", "--steps", 3]
-        texts = [self.space.must(*run).stdout, self.run_plan(plan, steps=3), self.run_plan(plan, steps=3),
-                 self.run_plan(plan, "--cudnn-attention", steps=3), self.run_plan(plan, "--tune-matmuls", steps=3)]
+        texts = [self.run_plan(plan, *options, steps=3) for options in (
+            ["--no-wgmma-attention"], [], ["--wgmma-attention"], ["--cudnn-attention"], ["--tune-matmuls"])]
         losses = [[float(x) for x in re.findall(r"step .* loss ([0-9.]+)", text)] for text in texts]
         for other in losses[1:]:
             np.testing.assert_allclose(other, losses[0], rtol=2 ** -9)
         self.assertEqual(losses[1], losses[2])
+        self.assertRegex(texts[1], r"wgmma ran ([1-9]\d*) of \1 instructions of attention")
+        self.assertNotIn("wgmma", texts[0])
         self.assertRegex(texts[3], r"cuDNN ran ([1-9]\d*) of \1 instructions of attention")
         self.assertNotIn("wgmma ran", texts[3])
         self.assertRegex(texts[4], r"cuDNN ran \d+ of (\d+) instructions of attention\n(?:  others ran .*\n)*"
@@ -467,9 +468,20 @@ class Wgmma(unittest.TestCase):
                 plan = self.space.compile(config, spec(*ONE, **{**self.target, **sections}))
                 self.assertRegex(self.run_plan(plan, steps=1), f"the plan's kernels ran .*{why}")
 
+    def test_a_driver_that_does_not_take_them(self):
+        """Told where nobody asked for them, an error where somebody did."""
+        plan = self.space.compile(self.config("gpt2"), spec(*ONE, **{**GPU, "precision": {"compute": "bf16"}}))
+        with tools.Workspace(**emulated(MESHWORK_EMULATOR_CC="9.0", MESHWORK_EMULATOR_DRIVER="11080")) as older:
+            done = older.must("meshwork-run", plan, "--steps", 0)
+            self.assertRegex(done.stdout, r"the plan's kernels run attention on GPU 0: .*PTX version 8.0")
+            done = older.call("meshwork-run", plan, "--steps", 0, "--wgmma-attention")
+            self.assertEqual(done.returncode, 69, done.stderr)
+            self.assertIn("--wgmma-attention on GPU 0: ", done.stderr)
+
     def test_another_gpu(self):
         plan = self.space.compile(self.config("gpt2"), spec(*ONE, **GPU))
         with tools.Workspace(**emulated(MESHWORK_EMULATOR_CC="8.0")) as older:
+            self.assertNotIn("wgmma", older.must("meshwork-run", plan, "--steps", 0).stdout)
             done = older.call("meshwork-run", plan, "--steps", 0, "--wgmma-attention")
             self.assertEqual(done.returncode, 69, done.stderr)
             self.assertIn("--wgmma-attention on GPU 0: the GPU has compute capability 8.0, expected 9.0", done.stderr)
@@ -547,7 +559,7 @@ class Refusals(unittest.TestCase):
     def test_options_of_gpus_on_the_cpu(self):
         with tools.Workspace() as space:
             plan = space.compile(GPT2, spec(*ONE))
-            for option in ("--compare-cpu", "--cudnn-attention", "--wgmma-attention"):
+            for option in ("--compare-cpu", "--cudnn-attention", "--wgmma-attention", "--no-wgmma-attention"):
                 done = space.call("meshwork-run", plan, "--steps", 0, option)
                 self.assertEqual(done.returncode, 64, done.stderr)
 

@@ -3,7 +3,7 @@
     python3 check.py [--out FOLDER] [--seconds N] [STAGE...]
 
 kernels        every instruction of real shapes against the CPU, from the same inputs
-wgmma          the kernels of --wgmma-attention: many shapes against double precision, models against the CPU
+wgmma          attention's kernels for compute capability 9.0: many shapes against double precision
 ranks          tiny models on 1, 2 and 4 ranks of the GPU against the CPU: loss, gradients, weights
 attention      attention alone by each way and by PyTorch's libraries, over head dims and lengths
 speed:MODEL    a whole step, and where its time goes; `speed`: of all models

@@ -10,7 +10,7 @@ from stages import Case
 DIFFERS = re.compile(r"^differs by (\S+) times what rounding allows: (.*)$", re.MULTILINE)
 # The end of the run's own summary: one line a kind of instruction.
 KIND = re.compile(r"^.*results compared with the CPU's, the furthest at .*$", re.MULTILINE)
-# What the test of --wgmma-attention says on another GPU.
+# What their test says on another GPU.
 UNFIT = "expected 9.0"
 FURTHEST = re.compile(r"the furthest at (\S+) of")
 
@@ -27,10 +27,8 @@ def kernels():
 
 
 def wgmma():
-    """The kernels of --wgmma-attention alone, in shapes of all kinds, then in models."""
-    made = [Case("wgmma shapes", shapes)]
-    return made + [Case(f"kernels {name} bf16 --wgmma-attention",
-                        functools.partial(compare, name, "bf16", ["--wgmma-attention"])) for name in cases.BY_WGMMA]
+    """The kernels that run attention on a GPU of compute capability 9.0 alone, in shapes of all kinds."""
+    return [Case("wgmma shapes", shapes)]
 
 
 def shapes(report, _folder):
@@ -49,7 +47,7 @@ def compare(name, precision, option, report, _folder):
     done = launcher.train(f"compare-{name}-{precision}", "--compare-cpu", *cases.COMPARED[name].get("options", []),
                           *option)
     if option and done.returncode == launcher.UNAVAILABLE:
-        raise process.NotRun(done.stderr.strip()[-400:])  # without cuDNN the plan's kernels are what runs
+        raise process.NotRun(done.stderr.strip()[-400:])  # without cuDNN others are what runs
     tell(report, what, done)
 
 

@@ -84,10 +84,11 @@ struct RunOptions {
   /// GPUs: attention by cuDNN where it can, else by the plan's kernels. The
   /// last bits of gradients then differ from run to run.
   bool cudnnAttention = false;
-  /// GPUs of compute capability 9.0: attention by kernels of the runtime that
-  /// use its tensor cores' own instructions, where they can; with tuneMatmuls
-  /// where they are the fastest. Bits repeat.
-  bool wgmmaAttention = false;
+  /// GPUs of compute capability 9.0 run attention by kernels of the runtime
+  /// that use its tensor cores' own instructions, where they can; with
+  /// tuneMatmuls where they are the fastest. Bits repeat. `wgmmaAttention`:
+  /// other GPUs are an error. `noWgmmaAttention`: the plan's kernels run it.
+  bool wgmmaAttention = false, noWgmmaAttention = false;
   /// Ranks with a GPU each: thread blocks that a collective beside the
   /// computation may take, which products leave free; 0: as many as NCCL likes.
   int ncclMaxCtas = 0;

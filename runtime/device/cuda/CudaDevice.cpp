@@ -62,8 +62,7 @@ static void keepLaunchOrder(const plan::Plan &plan) {
 CudaDevice::CudaDevice(const Driver &driver, const plan::Plan &plan,
                        const DeviceOptions &options)
     : driver(driver), plan(plan), options(options),
-      dnnNotes({"cuDNN", "instructions of attention",
-                options.wgmmaAttention ? "others" : "the plan's kernels"}),
+      dnnNotes({"cuDNN", "instructions of attention", "the plan's kernels"}),
       wgmmaNotes({"wgmma", "instructions of attention", "the plan's kernels"}) {
 }
 
@@ -88,7 +87,7 @@ absl::Status CudaDevice::openGpus() {
     gpus.emplace_back();
     MESHWORK_ASSIGN_OR_RETURN(gpus.back(), Gpu::open(driver, ordinal, plan));
   }
-  return options.wgmmaAttention ? loadWgmma() : absl::OkStatus();
+  return options.noWgmmaAttention ? absl::OkStatus() : loadWgmma();
 }
 
 absl::Status CudaDevice::loadWgmma() {
@@ -96,14 +95,25 @@ absl::Status CudaDevice::loadWgmma() {
     MESHWORK_RETURN_IF_ERROR(gpu->makeCurrent());
     absl::StatusOr<std::unique_ptr<WgmmaKernels>> loaded =
         WgmmaKernels::load(driver, gpu->device());
-    if (!loaded.ok())
-      return absl::Status(loaded.status().code(),
-                          absl::StrCat("--wgmma-attention on GPU ",
-                                       gpu->ordinal(), ": ",
-                                       loaded.status().message()));
-    wgmma.push_back(*std::move(loaded));
+    if (!loaded.ok() && options.wgmmaAttention)
+      return absl::FailedPreconditionError(
+          absl::StrCat("--wgmma-attention on GPU ", gpu->ordinal(), ": ",
+                       loaded.status().message()));
+    if (loaded.ok())
+      dnnNotes.leaveTo("others");
+    else
+      tellNoWgmma(*gpu, loaded.status());
+    wgmma.push_back(loaded.ok() ? *std::move(loaded) : nullptr);
   }
   return absl::OkStatus();
+}
+
+/// Nobody asked for them: on a GPU that they are not made for there is nothing
+/// to tell.
+void CudaDevice::tellNoWgmma(const Gpu &gpu, const absl::Status &why) {
+  if (!absl::IsUnimplemented(why))
+    absl::StrAppend(&withoutWgmma, "the plan's kernels run attention on GPU ",
+                    gpu.ordinal(), ": ", why.message(), "\n");
 }
 
 absl::StatusOr<uint64_t>
@@ -255,7 +265,7 @@ CudaDevice::connect(const ExecutorSetup &setup) {
 std::string CudaDevice::summary() const {
   return absl::StrCat(tuning, tuning.empty() ? "" : "\n", overlap,
                       overlap.empty() ? "" : "\n", dnnNotes.text(),
-                      wgmmaNotes.text(), epilogues.text());
+                      wgmmaNotes.text(), withoutWgmma, epilogues.text());
 }
 
 absl::StatusOr<std::unique_ptr<Executor>>

@@ -28,6 +28,7 @@ private:
              const DeviceOptions &options);
   absl::Status openGpus();
   absl::Status loadWgmma();
+  void tellNoWgmma(const Gpu &gpu, const absl::Status &why);
   /// The number of a rank's GPU among those of this process.
   size_t numberOf(uint32_t rank) const { return gpus.size() == 1 ? 0 : rank; }
   Gpu &gpuOf(uint32_t rank) { return *gpus[numberOf(rank)]; }
@@ -38,9 +39,10 @@ private:
   const plan::Plan &plan;
   DeviceOptions options;
   std::vector<std::unique_ptr<Gpu>> gpus; // one for all, or one a rank
-  // Of each of them; none unless they were asked for.
+  // Of each of them, or null; none where they are not to run.
   std::vector<std::unique_ptr<WgmmaKernels>> wgmma;
   LibraryNotes dnnNotes, wgmmaNotes;
+  std::string withoutWgmma; // why not, a line for each GPU that might have them
   LibraryNotes epilogues{{"cuBLASLt", "epilogues of products",
                           "a kernel beside", /*onlyWhenLeft=*/true}};
   std::string tuning;  // "tuning: 5 timed, 7 known"

@@ -23,6 +23,8 @@ public:
   };
   explicit LibraryNotes(const Words &words) : words(words) {}
 
+  /// Whoever runs the rest, where it is not who was said before.
+  void leaveTo(const char *others) { words.others = others; }
   void runs();
   /// The first instruction of each reason is told.
   void leaves(absl::string_view instruction, const std::string &why);

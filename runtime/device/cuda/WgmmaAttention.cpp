@@ -69,7 +69,7 @@ WgmmaKernels::load(const Driver &driver, Device device) {
         driver.check(driver.deviceGetAttribute(value, number, device),
                      "reading an attribute of the GPU"));
   if (major != 9 || minor != 0)
-    return absl::FailedPreconditionError(
+    return absl::UnimplementedError(
         absl::StrCat("the GPU has compute capability ", major, ".", minor,
                      ", expected 9.0"));
   if (!driver.tensorMapEncodeTiled)

@@ -1,7 +1,7 @@
 // Attention by kernels of the runtime for compute capability 9.0
 // (kernels/WgmmaAttention.h): tensor cores fed by hardware copies. Their bits
-// repeat. They run what is bf16, whole and without dropout and documents; the
-// rest is left to the plan's kernels.
+// repeat. They run what is bf16 and without dropout; the rest is left to the
+// plan's kernels.
 //
 //   std::unique_ptr<WgmmaKernels> kernels = *WgmmaKernels::load(driver,
 //   device); absl::Status status = WgmmaKernels::check(problem);
@@ -19,10 +19,10 @@ namespace meshwork::runtime::cuda {
 
 class WgmmaKernels {
 public:
-  /// For the context that is current. failedPrecondition on another GPU than of
-  /// compute capability 9.0, or with a driver that describes no tensors (older
-  /// than CUDA 12.0), takes no such code, or gives it other registers than it
-  /// was made for.
+  /// For the context that is current. unimplemented on another GPU than of
+  /// compute capability 9.0. failedPrecondition with a driver that describes no
+  /// tensors (older than CUDA 12.0), does not take the code, or gives it other
+  /// registers than it was made for.
   static absl::StatusOr<std::unique_ptr<WgmmaKernels>>
   load(const Driver &driver, Device device);
 

@@ -208,9 +208,10 @@ private:
     loadBytes(slot.data + 2 * operandBytes, values, valueBytes, slot.full);
   }
 
-  static MESHWORK_INLINE void
-  beginValueSums(float (&dv)[D / 2], U32 (&left)[queries / 16][4],
-                 const float (&probs)[queries / 2], U32 dout) {
+  static MESHWORK_INLINE void beginValueSums(float (&dv)[D / 2],
+                                             U32 (&left)[queries / 16][4],
+                                             const float (&probs)[queries / 2],
+                                             U32 dout) {
     toOperand(left, probs);
     hold(left);
     beginProducts();

@@ -11,7 +11,11 @@ namespace ptx = meshwork::ptx;
 
 namespace {
 
-constexpr int newestPtxVersion = 90; // of CUDA 13.0
+/// CUDA 11.8 brought 7.8, 12.0 8.0, 13.0 9.0 (PTX ISA, "Release Notes").
+int newestPtxVersion() {
+  int cuda = state().settings.driver / 10; // 1108 for 11.8
+  return (cuda / 100 - 4) * 10 + cuda % 100;
+}
 constexpr size_t sharedByDefault = 48 << 10;
 
 /// Where the caller wants the error's text.
@@ -53,9 +57,10 @@ Result loadModule(DeviceState &device, std::string_view text,
     return code::invalidPtx;
   }
   const ptx::Module &module = **parsed;
-  if (module.version() > newestPtxVersion) {
+  if (module.version() > newestPtxVersion()) {
     log = absl::StrCat("PTX version ", module.version() / 10, ".",
-                       module.version() % 10, ", the newest known is 9.0");
+                       module.version() % 10, ", the newest known is ",
+                       newestPtxVersion() / 10, ".", newestPtxVersion() % 10);
     return code::unsupportedPtxVersion;
   }
   if (!runsHere(module)) {
