@@ -12,6 +12,25 @@ def AutodiffPass : Pass<"transformer-autodiff", "::mlir::ModuleOp"> {
     `accumulate loss`.
     Reverse mode over whole tensors, one visit of each op, through
     DifferentiableOpInterface.
+
+    ```mlir
+    // meshwork-opt -transformer-autodiff
+    !ids = tensor<2x4xi32, #transformer.dims<batch, sequence>>
+    !x = tensor<2x4x2xf32, #transformer.dims<batch, sequence, embed>>
+    !w = tensor<8x2xf32, #transformer.dims<vocab, embed>>
+    func.func @loss(%tokens: !ids, %targets: !ids) -> tensor<f32> {
+      %w = transformer.parameter "w" init <constant, 1.0> : !w
+      %x = transformer.embedding %w, %tokens : !w, !ids -> !x
+      %loss = transformer.head_loss %x, %w, %targets scale 1.0 : !x, !w, !ids -> tensor<f32>
+      return %loss : tensor<f32>
+    }
+    // becomes
+    %loss, %dx, %dw = transformer.head_loss_grad %x, %w, %targets ...
+    transformer.accumulate gradient "w", %dw ...
+    %dtable = transformer.embedding_grad %tokens, %dx ...
+    transformer.accumulate gradient "w", %dtable ...
+    transformer.accumulate loss "", %loss ...
+    ```
   }];
 }
 
@@ -23,6 +42,25 @@ def BuildUpdatePass : Pass<"transformer-build-update", "::mlir::ModuleOp"> {
     mixed precision, the weights in the compute type, rounded to nearest or,
     with `rounding=stochastic`, by `stochastic_round` from the stream of the
     parameter's name. What an optimizer keeps and computes is in lib/Optimizer.
+
+    ```mlir
+    // meshwork-opt -transformer-build-update="kind=sgd settings=momentum=0.9 compute=bf16"
+    func.func @microbatch() {
+      %w = transformer.parameter "w" init <constant, 1.0> : tensor<4x8xf32, #transformer.dims<ffn, embed>>
+      return
+    }
+    // becomes
+    func.func @update() {
+    %g = transformer.state gradient "w" : ...
+    ...
+    %master = transformer.state master "w" : ...
+    %momentum = transformer.state optimizer "w" slot "momentum" : ...
+    %new:3 = transformer.map ins(%g, %master, %momentum, ...
+    ...
+    transformer.assign master "w", %new#0 : ...
+    transformer.assign optimizer "w" slot "momentum", %new#1 : ...
+    transformer.assign weight "w", %new#2 : tensor<4x8xbf16, ...>
+    ```
   }];
   let options = [
     Option<"kind", "kind", "std::string", "\"adamw\"", "the optimizer, as optimizer.kind names it">,

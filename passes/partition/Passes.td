@@ -12,6 +12,27 @@ def InsertReshardsPass : Pass<"partition-insert-reshards", "::mlir::ModuleOp"> {
     `mesh.shardings` is then how it is computed: partial where its op sums over
     a split dim. Sums of partial values are added up before they are reduced,
     and gradients stay partial in their state until `@update` reads them.
+    ```mlir
+    // meshwork-opt -partition-insert-reshards
+    !x = tensor<4x8xf32, #transformer.dims<batch, embed>>
+    !y = tensor<4xf32, #transformer.dims<batch>>
+    module attributes {mesh.mesh = #mesh.mesh<"tp"=2>} {
+      func.func @microbatch(%x: !x {mesh.sharding = #mesh.sharding<[{}, {"tp"} ]>}) {
+        %s = transformer.reduce add %x over <embed> {mesh.shardings = [#mesh.sharding<[{} ]>]} : !x -> !y
+        %y = transformer.map ins(%s : !y) {mesh.shardings = [#mesh.sharding<[{} ]>]} -> !y {
+        ^bb0(%v: f32):
+          %e = math.exp %v : f32
+          transformer.yield %e : f32
+        }
+        return
+      }
+      func.func @update() { return }
+    }
+    // becomes
+    %s = transformer.reduce add %x over #embed {mesh.shardings = [... partial = sum {"tp"}>]} : ...
+    %r = mesh.reshard %s from ... partial = sum {"tp"}> to ... why "sums over embed, which tp splits" ...
+    %y = transformer.map ins(%r : ...) ... {
+    ```
   }];
   let dependentDialects = ["::meshwork::mesh::MeshDialect"];
 }
@@ -25,6 +46,22 @@ def LocalizePass : Pass<"partition-localize", "::mlir::ModuleOp"> {
     Where axes do not divide a dim, parts have the size of a
     full block, and what lies behind their end is masked where a result would
     depend on it (README.md). `mesh.shardings` and `mesh.global_shape` stay on state.
+    ```mlir
+    // meshwork-opt -partition-localize
+    !x = tensor<8x4xf32, #transformer.dims<batch, embed>>
+    module attributes {mesh.mesh = #mesh.mesh<"dp"=2>} {
+      func.func @microbatch(%x: !x {mesh.sharding = #mesh.sharding<[{"dp"}, {} ]>}) {
+        %y = mesh.reshard %x from <[{"dp"}, {} ]> to <[{}, {} ]> cause "x"
+            {mesh.shardings = [#mesh.sharding<[{}, {} ]>]} : !x
+        return
+      }
+    }
+    // becomes
+    func.func @microbatch(%x: tensor<4x4xf32, #batch_embed>) {
+      %y = mesh.all_gather %x dim 0 over ["dp"] cause "x" : tensor<4x4xf32, ...> -> tensor<8x4xf32, ...>
+      return
+    }
+    ```
   }];
   let dependentDialects = ["::meshwork::mesh::MeshDialect"];
 }

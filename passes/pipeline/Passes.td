@@ -24,13 +24,32 @@ def CutStagesPass : Pass<"pipeline-cut-stages", "::mlir::ModuleOp"> {
 
     A value that ranks along axes of `scatter` all have goes to the next stage
     in parts, one from each of them, which are gathered there, where that takes
-    less time on `machine`:
+    less time on `machine`.
     ```mlir
-    // before
-    mesh.send forward %y over "pp" to 1 : tensor<4x8xf32>
-    // after
-    %part = mesh.slice %y dim 0 over ["tp"] cause "..." : tensor<4x8xf32> -> tensor<2x8xf32>
-    mesh.send forward %part over "pp" to 1 : tensor<2x8xf32>
+    // meshwork-opt -pipeline-cut-stages="axis=pp scatter=tp machine=h100x8"
+    !x = tensor<4096x4096xf32, #transformer.dims<batch, embed>>
+    module attributes {mesh.mesh = #mesh.mesh<"pp"=2, "tp"=8>} {
+      func.func @microbatch() {
+        %v = transformer.parameter "v" layer 0 init <constant, 1.0> : !x
+        %w = transformer.parameter "w" layer 1 init <constant, 1.0> : !x
+        %y = transformer.roll %v by 1 {transformer.layer = 0 : i64} : !x
+        %z = transformer.contract "be,be->be" %y, %w {transformer.layer = 1 : i64} : !x, !x -> !x
+        return
+      }
+      func.func @update() { return }
+    }
+    // becomes
+    transformer.stage_list forward stage 0
+    ...
+    %y = transformer.roll %v by 1 ...
+    %part = mesh.slice %y dim 0 over ["tp"] ... -> tensor<512x4096xf32, ...>
+    mesh.send forward %part over "pp" to 1 : ...
+    ...
+    transformer.stage_list forward stage 1
+    %p = mesh.receive forward over "pp" from 0 ...
+    %r = mesh.all_gather %p dim 0 over ["tp"] ...
+    ...
+    %z = transformer.contract "be,be->be" %r, ...
     ```
   }];
   let options = [

@@ -23,8 +23,30 @@ def LowerToSchedulePass : Pass<"schedule-lower", "::mlir::ModuleOp"> {
     -pipeline-cut-stages, become a program each, with transfers as lists of their
     own.
     ```mlir
-    // row-bytes=128: 7 logits of 2 bytes in each row take 64 elements.
-    schedule.view %b at 0 : memref<4x7xbf16, strided<[64, 1]>>
+    // meshwork-opt -schedule-lower="row-bytes=128"
+    !t = tensor<1x4xi32, #transformer.dims<batch, sequence>>
+    !x = tensor<4x8xbf16, #transformer.dims<s, e>>
+    !w = tensor<8x7xbf16, #transformer.dims<e, v>>
+    !y = tensor<4x7xbf16, #transformer.dims<s, v>>
+    func.func @microbatch(%tokens: !t, %targets: !t) {
+      %x = transformer.parameter "x" init <constant, 1.0> : !x
+      %w = transformer.parameter "w" init <constant, 1.0> : !w
+      %y = transformer.contract "se,ev->sv" %x, %w : !x, !w -> !y
+      %z = transformer.fused rows <s> cols <v> ins(%y : !y) -> !y {
+      ^bb0(%a: !y):
+        %r = transformer.roll %a by 3 : !y
+        transformer.yield %r : !y
+      }
+      return
+    }
+    func.func @update() { return }
+    // becomes
+    schedule.matmul "x" ... to memref<1x4x7xbf16, strided<[256, 64, 1]>>
+    ...
+    schedule.launch "fused" ... @kernel_0 ... : memref<4x7xbf16, strided<[64, 1]>>, memref<4x7xbf16, ...>
+    ...
+    func.func private @kernel_0(...) -> ... {schedule.strides = [array<i64: 64, 1>, array<i64: 7, 1>]} {
+    %z = transformer.fused ...
     ```
   }];
   let options = [
@@ -45,6 +67,32 @@ def OverlapPass : Pass<"schedule-overlap", "::mlir::ModuleOp"> {
     gradients that `update` began with run in a step's last action of the list
     that completes them, `backward` or `weight_grad` of a stage. Other
     instructions keep their order.
+    ```mlir
+    // meshwork-opt -schedule-overlap="mode=always"
+    !b = memref<256xi8>
+    !m = memref<8x8xf32, strided<[8, 1]>>
+    module attributes {mesh.mesh = #mesh.mesh<"dp"=2>} {
+      schedule.program @rank {
+        %x = schedule.buffer "x" activations persistent : !b
+        %g = schedule.buffer "g" gradients persistent : !b
+        schedule.list backward {
+          %vx = schedule.view %x at 0 : !b to !m
+          %vg = schedule.view %g at 0 : !b to !m
+          schedule.collective "g" flops 0 bytes 256 all_reduce sum over ["dp"] in backward cause "g"
+              dims [0] to [0] sources [] (%vg) to (%vg) : !m to !m
+          schedule.launch "x" flops 0 bytes 512 @k items 1 outputs 1 (%vx, %vx) : !m, !m
+          schedule.launch "g" flops 0 bytes 512 @k items 1 outputs 1 (%vg, %vg) : !m, !m
+        }
+      }
+    }
+    // becomes
+    schedule.collective "g" ... channel 1 over ["dp"] ...
+    ...
+    schedule.launch "x" ...
+    ...
+    schedule.wait "g" flops 0 bytes 0 1 count 1...
+    schedule.launch "g" ...
+    ```
   }];
   let options = [
     Option<"mode", "mode", "::meshwork::spec::When", "::meshwork::spec::When::useful", "auto: what should gain time; always: all that can; never">,
@@ -63,15 +111,32 @@ def MergeLaunchesPass : Pass<"schedule-merge-launches", "::mlir::ModuleOp"> {
     results are persistent, wait for the others of their layer, as long as
     nothing touches their bytes. The chunks of those that wait have
     `max-held-bytes` together, at most.
-    ```mlir
-    func.func private @merged_0(%x: !t, %y: !t) -> (!t, !t) {
-      %0 = call @kernel_0(%x) : (!t) -> !t
-      %1 = call @kernel_0(%y) : (!t) -> !t
-      return %0, %1 : !t, !t
-    }
-    ```
     Buffers that come and go and that the launches of one group write have
     `max-new-bytes` together, at most, since all of them are alive at once.
+    ```mlir
+    // meshwork-opt -schedule-merge-launches
+    !m = memref<8xf32, strided<[1]>>
+    !t = tensor<8xf32, #transformer.dims<e>>
+    schedule.program @rank {
+      %a = schedule.buffer "a" gradients persistent : memref<32xi8>
+      %b = schedule.buffer "b" gradients persistent : memref<32xi8>
+      schedule.list update {
+        %x = schedule.view %a at 0 : memref<32xi8> to !m
+        schedule.launch "a" flops 8 bytes 64 @twice items 1 outputs 1 (%x, %x) : !m, !m
+        %y = schedule.view %b at 0 : memref<32xi8> to !m
+        schedule.launch "b" flops 8 bytes 64 @twice items 1 outputs 1 (%y, %y) : !m, !m
+      }
+    }
+    func.func private @twice(!t) -> !t attributes {schedule.strides = [array<i64: 1>, array<i64: 1>]}
+    // becomes
+    schedule.launch "a, and 1 more like it" flops 16 bytes 128 @merged_0 items 2 outputs 2(...) : ...
+    ...
+    func.func private @merged_0(%x: ..., %y: ...) -> ... {
+      %a = call @twice(%x) : ...
+      %b = call @twice(%y) : ...
+      return %a, %b : ...
+    }
+    ```
   }];
   let options = [
     Option<"operands", "operands", "int64_t", "512", "views and random streams that a launch takes, at most">,

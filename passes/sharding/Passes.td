@@ -15,6 +15,18 @@ def AnnotatePass : Pass<"sharding-annotate", "::mlir::ModuleOp"> {
     An axis is split into parts where `kv_heads` has fewer heads than ranks.
     Indivisible heads, unknown axes, a pin that fits no parameter: errors, all
     of them at once.
+
+    ```mlir
+    // meshwork-opt -sharding-annotate="axes=dp=2,tp=4 rules=batch=dp,ffn=tp"
+    func.func @microbatch(%tokens: tensor<4x8xi32, #transformer.dims<batch, sequence>>) {
+      %w = transformer.parameter "w" init <constant, 1.0> : tensor<16x8xf32, #transformer.dims<ffn, embed>>
+      return
+    }
+    // becomes
+    module attributes {mesh.mesh = #mesh.mesh<"dp"=2, "tp"=4>} {
+    func.func @microbatch(%tokens: ... {mesh.sharding = #mesh.sharding<[{"dp"}, ...]>}) {
+    %w = transformer.parameter "w" ... {mesh.shardings = [#mesh.sharding<[{"tp"}, ...]>]} : ...
+    ```
   }];
   let options = [
     ListOption<"axes", "axes", "::meshwork::spec::Axis", "name=size, outermost first">,
@@ -32,6 +44,23 @@ def PropagatePass : Pass<"sharding-propagate", "::mlir::ModuleOp"> {
     Before: some values have `mesh.shardings`. After: all have, closed; nothing
     else changes. README.md says in which order conflicts are decided. Heads that
     the ranks of a sequence cannot exchange (`shared ulysses`) are an error.
+
+    ```mlir
+    // meshwork-opt -sharding-propagate
+    !x = tensor<8x8xf32, #transformer.dims<sequence, embed>>
+    !w = tensor<4x2x8xf32, #transformer.dims<heads, head_dim, embed>>
+    !q = tensor<8x4x2xf32, #transformer.dims<sequence, heads, head_dim>>
+    module attributes {mesh.mesh = #mesh.mesh<"tp"=2>} {
+      func.func @microbatch(%x: !x) {
+        %w = transformer.parameter "w" init <constant, 1.0>
+            {mesh.shardings = [#mesh.sharding<[{"tp"}, {}, {} ]>]} : !w
+        %q = transformer.contract "se,hde->shd" %x, %w : !x, !w -> !q
+        return
+      }
+    }
+    // becomes
+    %q = transformer.contract ... {mesh.shardings = [#mesh.sharding<[{}, {"tp"}, ...]>]} : ...
+    ```
   }];
   let options = [Option<"function", "function", "std::string", "\"microbatch\"", "the function to work on">];
   let dependentDialects = ["::meshwork::mesh::MeshDialect"];
@@ -40,11 +69,29 @@ def PropagatePass : Pass<"sharding-propagate", "::mlir::ModuleOp"> {
 def ShardStatesPass : Pass<"sharding-shard-states", "::mlir::ModuleOp"> {
   let summary = "Decides how state is stored: ZeRO as shardings";
   let description = [{
-    Before: parameters have shardings, as computing needs them. After: every
+    Before: parameters have shardings, as computing needs them, and there is
+    `@update`. After: every
     `parameter`, `accumulate`, `assign` and `state` has `mesh.stored`, which
     from stage 1 on splits optimizer state further over `axes`, from stage 2
     gradients, from stage 3 weights. Values read in `@update` have the sharding
     of the optimizer's state.
+
+    ```mlir
+    // meshwork-opt -sharding-shard-states="stage=2 axes=dp"
+    !w = tensor<16x6xf32, #transformer.dims<ffn, embed>>
+    module attributes {mesh.mesh = #mesh.mesh<"dp"=4, "tp"=2>} {
+      func.func @microbatch() {
+        %w = transformer.parameter "w" init <constant, 1.0>
+            {mesh.shardings = [#mesh.sharding<[{"tp"}, {} ]>]} : !w
+        transformer.accumulate gradient "w", %w : !w
+        return
+      }
+      func.func @update() { return }
+    }
+    // becomes
+    %w = transformer.parameter "w" ... mesh.stored = #mesh.sharding<[{"tp"}, ...]>} : ...
+    transformer.accumulate gradient "w", %w {mesh.stored = #mesh.sharding<[{"tp", "dp"}, ...]>} : ...
+    ```
   }];
   let options = [
     Option<"stage", "stage", "unsigned", "0", "ZeRO stage, 0 to 3">,

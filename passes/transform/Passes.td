@@ -11,7 +11,20 @@ def BindPass : Pass<"transformer-bind", "::mlir::ModuleOp"> {
     microbatch, and what `@loss` returns is divided by the microbatches of a
     step, so that their sum is the mean. With `counts-targets` it is left to
     -transformer-count-targets to divide by the tokens of a step.
-    `tensor<?x?xi32, <batch, sequence>>` becomes `tensor<4x512xi32, ...>`.
+
+    ```mlir
+    // meshwork-opt -transformer-bind="batch=4 sequence=16 microbatches=2"
+    !ids = tensor<?x?xi32, #transformer.dims<batch, sequence>>
+    !x = tensor<?x?x2xf32, #transformer.dims<batch, sequence, embed>>
+    !w = tensor<8x2xf32, #transformer.dims<vocab, embed>>
+    func.func @loss(%targets: !ids, %x: !x, %w: !w) -> tensor<f32> {
+      %loss = transformer.head_loss %x, %w, %targets scale 1.0 : !x, !w, !ids -> tensor<f32>
+      return %loss : tensor<f32>
+    }
+    // becomes
+    func.func @loss(%targets: tensor<4x16xi32, ...>, %x: tensor<4x16x2xf32, ...>, %w: ...
+    %loss = transformer.head_loss %x, %w, %targets scale 7.812500e-03 : ...
+    ```
   }];
   let options = [
     Option<"batch", "batch", "int64_t", "0", "sequences of one microbatch, over all data-parallel ranks">,
@@ -26,7 +39,22 @@ def SeparateDocumentsPass : Pass<"transformer-separate-documents", "::mlir::Modu
     Before: `@loss` of tokens and targets. After: it has a third argument, i32
     of the same shape: at which position of the sequence the document of each
     token begins. Each `attention` reads it, and must be causal.
-    `attention %q, %k, %v causal` becomes `attention %q, %k, %v documents(%begins) causal`.
+
+    ```mlir
+    // meshwork-opt -transformer-separate-documents
+    !ids = tensor<2x8xi32, #transformer.dims<batch, sequence>>
+    !q = tensor<2x8x4x2xf32, #transformer.dims<batch, sequence, heads, head_dim>>
+    !lse = tensor<2x4x8xf32, #transformer.dims<batch, heads, sequence>>
+    func.func @loss(%tokens: !ids, %targets: !ids) {
+      %q = transformer.parameter "q" init <constant, 1.0> : !q
+      %o, %lse = transformer.attention %q, %q, %q causal scale 0.5 : !q, !q, !q -> !q, !lse
+      return
+    }
+    // becomes
+    func.func @loss(%tokens: ..., %targets: ..., %begins: tensor<2x8xi32, ...>) {
+    ...
+    %o, %lse = transformer.attention %q, %q, %q documents(%begins : ...) causal ...
+    ```
   }];
 }
 
@@ -37,7 +65,21 @@ def CountTargetsPass : Pass<"transformer-count-targets", "::mlir::ModuleOp"> {
     `@loss` are its `inner_targets`, -1 where they are of another document, and
     it has an argument `target_counts`, f32 [batch]: how many targets the step
     counts in each of the samples. Each `head_loss` is divided by their sum.
-    `head_loss %h, %w, %t` becomes `head_loss %h, %w, %t counted(%sum : tensor<f32>)`.
+
+    ```mlir
+    // meshwork-opt -transformer-count-targets
+    !ids = tensor<2x8xi32, #transformer.dims<batch, sequence>>
+    !x = tensor<2x8x4xf32, #transformer.dims<batch, sequence, embed>>
+    !w = tensor<16x4xf32, #transformer.dims<vocab, embed>>
+    func.func @loss(%tokens: !ids, %targets: !ids, %x: !x, %w: !w) -> tensor<f32> {
+      %loss = transformer.head_loss %x, %w, %targets scale 1.0 : !x, !w, !ids -> tensor<f32>
+      return %loss : tensor<f32>
+    }
+    // becomes
+    func.func @loss(%tokens: ..., %targets: ... "inner_targets"}, ... %counts: tensor<2xf32, ...
+    %sum = transformer.reduce add %counts over ...
+    %loss = transformer.head_loss %x, %w, %targets counted(%sum : tensor<f32>) scale 1.000000e+00 : ...
+    ```
   }];
 }
 
@@ -48,8 +90,26 @@ def RestartPositionsPass : Pass<"transformer-restart-positions", "::mlir::Module
     `document_positions`, i32 [batch, sequence]: which token of its document
     each is. What had a row for each position of the sequence, a rotary table or
     a slice that makes a table's rows the sequence, has rows looked up by it.
-    `rotary_table -> [sequence, head_dim]` becomes
-    `embedding (rotary_table -> [positions, head_dim]), %positions -> [batch, sequence, head_dim]`.
+
+    ```mlir
+    // meshwork-opt -transformer-restart-positions
+    !ids = tensor<2x8xi32, #transformer.dims<batch, sequence>>
+    !x = tensor<2x8x4xf32, #transformer.dims<batch, sequence, head_dim>>
+    !table = tensor<8x4xf32, #transformer.dims<sequence, head_dim>>
+    func.func @loss(%tokens: !ids, %targets: !ids, %x: !x) {
+      %cos, %sin = transformer.rotary_table inverse_frequencies [1.0, 0.5] scale 1.0 : !table
+      %y = transformer.map ins(%x, %cos : !x, !table) -> !x {
+        ^bb0(%a: f32, %b: f32): transformer.yield %b : f32
+      }
+      return
+    }
+    // becomes
+    func.func @loss(%tokens: ..., %targets: ..., %x: ..., %positions: ... "document_positions"}) {
+    %cos, %sin = transformer.rotary_table ...
+    %rows = transformer.embedding %cos, %positions : ...
+    ...
+    %y = transformer.map ins(%x, %rows : ...
+    ```
   }];
 }
 
@@ -60,6 +120,23 @@ def DecomposePass : Pass<"transformer-decompose", "::mlir::ModuleOp"> {
     (`transformer.layer`), following the parameters that they read, and `rms_norm`, `layer_norm`, `rope`,
     `dropout`, `activate`, `add`, `sub` and `mul` are gone; what they were is
     `map`, `reduce`, `roll` and `rotary_table`.
+
+    ```mlir
+    // meshwork-opt -transformer-decompose
+    !x = tensor<4x8xf32, #transformer.dims<sequence, embed>>
+    !w = tensor<8xf32, #transformer.dims<embed>>
+    func.func @loss(%x: !x, %w: !w) -> !x {
+      %y = transformer.rms_norm %x, %w epsilon 1.0e-6 : !x, !w
+      return %y : !x
+    }
+    // becomes
+    %squares = transformer.map ins(%x : ...
+    ...
+    %sum = transformer.reduce add %squares over ...
+    %y = transformer.map ins(%x, %sum, %w : ...
+    ...
+    return %y : ...
+    ```
   }];
 }
 
@@ -69,17 +146,44 @@ def CheckDevicePass : Pass<"transformer-check-device", "::mlir::ModuleOp"> {
     Before: primitive ops with sizes. After: the same, or errors at the keys of
     the spec: one for each limit of `include/meshwork/Plan/Gpu.h` and each size
     above it. All that a GPU cannot do is told at once.
-    `attention` with a `head_dim` of 512 is an error at `target.device`.
+    The example has one at `target.device`, and nothing comes out.
+
+    ```mlir
+    // meshwork-opt -transformer-check-device -verify-diagnostics
+    !q = tensor<1x8x2x512xf32, #transformer.dims<batch, sequence, heads, head_dim>>
+    !lse = tensor<1x2x8xf32, #transformer.dims<batch, heads, sequence>>
+    func.func @loss(%q: !q) {
+      // expected-error@+1 {{attention takes a head_dim of at most 256, and the model has 512}}
+      %o, %lse = transformer.attention %q, %q, %q causal scale 0.5 : !q, !q, !q -> !q, !lse
+      return
+    }
+    // becomes
+    ```
   }];
 }
 
 def PrecisionPass : Pass<"transformer-precision", "::mlir::ModuleOp"> {
-  let summary = "Stores tensors of @microbatch in the compute type";
+  let summary = "Stores tensors in the compute type";
   let description = [{
     Before: float tensors are f32. After: those with dims are bf16 if `compute`
     says so, save sums (`reduce`), rotary tables, and log-sum-exps. Bodies still
     compute in f32. Gradients that are kept have the type `gradients`, noted on
-    the module as `transformer.gradient_type`.
+    the module as `transformer.gradient_type`. The rest of `@update` stays f32.
+
+    ```mlir
+    // meshwork-opt -transformer-precision="compute=bf16 gradients=bf16"
+    !w = tensor<4x8xf32, #transformer.dims<ffn, embed>>
+    func.func @microbatch() {
+      %w = transformer.parameter "w" init <constant, 1.0> : !w
+      %sum = transformer.reduce add %w over <embed> : !w -> tensor<4xf32, #transformer.dims<ffn>>
+      return
+    }
+    // becomes
+    module attributes {transformer.gradient_type = bf16} {
+    func.func @microbatch() {
+    %w = transformer.parameter "w" ... : tensor<4x8xbf16, ...>
+    %sum = transformer.reduce add %w over ... -> tensor<4xf32, ...>
+    ```
   }];
   let options = [
     Option<"compute", "compute", "::meshwork::spec::Type", "::meshwork::spec::Type::f32", "f32 or bf16">,
@@ -96,9 +200,26 @@ def QuantizePass : Pass<"transformer-quantize", "::mlir::ModuleOp"> {
     scaled back. The scale is a power of two from the operand's largest
     magnitude, a `reduce max`; with `delayed`, of an activation or a gradient, from
     the largest of the steps before, which the parameter's optimizer keeps.
-    `contract "te,fe->tf" %x, %w` becomes `contract "te,fe->tf" %qx, %qw scaled %sx, %sw`.
     With `weights-per-step` scale and copies of a parameter are made once for
     all its products, and are of the step (`transformer.of_step`).
+
+    ```mlir
+    // meshwork-opt -transformer-quantize
+    !x = tensor<32x16xbf16, #transformer.dims<sequence, embed>>
+    !w = tensor<16x16xbf16, #transformer.dims<ffn, embed>>
+    !y = tensor<32x16xbf16, #transformer.dims<sequence, ffn>>
+    func.func @microbatch(%x: !x) {
+      %w = transformer.parameter "w" init <constant, 1.0> : !w
+      %y = transformer.contract "te,fe->tf" %x, %w : !x, !w -> !y
+      return
+    }
+    // becomes
+    %qx = transformer.map ins(%x, %sx#0 : ... -> tensor<32x16xf8E4M3FN, ...
+    ...
+    %qw = transformer.map ins(%w, %sw#0 : ... -> tensor<16x16xf8E4M3FN, ...
+    ...
+    %y = transformer.contract "te,fe->tf" %qx, %qw scaled %sx#1, %sw#1 : ...
+    ```
   }];
   let options = [
     ListOption<"splits", "splits", "::meshwork::options::DimSplit", "dims that ranks share, like ffn=2: a rank's size of them counts">,
@@ -116,6 +237,26 @@ def ExpandHeadPass : Pass<"transformer-expand-head", "::mlir::ModuleOp"> {
     only. Equal chunks behind the first are one `repeat`. Where the weight's
     gradient is kept in bf16 and would be rounded after more than
     `rounded-chunks` of them, they are summed in f32 and rounded once.
+
+    ```mlir
+    // meshwork-opt -transformer-expand-head="chunk=4"
+    !x = tensor<12x4xf32, #transformer.dims<sequence, embed>>
+    !w = tensor<32x4xf32, #transformer.dims<vocab, embed>>
+    !ids = tensor<12xi32, #transformer.dims<sequence>>
+    func.func @microbatch(%x: !x, %w: !w, %targets: !ids) {
+      %loss, %dx, %dw = transformer.head_loss_grad %x, %w, %targets scale 1.0
+          : !x, !w, !ids -> tensor<f32>, !x, !w
+      transformer.accumulate gradient "w", %dw : !w
+      return
+    }
+    // becomes
+    %logits = transformer.contract "az,vz->av" %chunk, %w ... -> tensor<4x32xf32, ...>
+    ...
+    %dw = transformer.contract "av,az->vz" %dlogits, %chunk : ...
+    transformer.accumulate gradient "w", %dw : ...
+    ...
+    %rest:2 = transformer.repeat 2 over "sequence" ...
+    ```
   }];
   let dependentDialects = ["::meshwork::mesh::MeshDialect"];
   let options = [

@@ -13,11 +13,23 @@ def EmitGpuKernelsPass : Pass<"codegen-emit-gpu-kernels", "::mlir::ModuleOp"> {
     neither launches, products nor collectives get a second one, whose kernels
     call the functions of passes/codegen/gpu/library.
     ```mlir
-    %y = transformer.fused rows <s> cols <e> ins(%x : !x) -> !x { ... }
-    // becomes that, and
-    gpu.module @kernels {
-      gpu.func @kernel_0(%x: !llvm.ptr<1>, %y: !llvm.ptr<1>) kernel attributes {known_block_size = array<i32: 256, 1, 1>} { ... }
+    // meshwork-opt -codegen-emit-gpu-kernels
+    !x = tensor<4x8xf32, #transformer.dims<rows, cols>>
+    func.func @halves(%x: !x) -> !x {
+      %y = transformer.fused rows <rows> cols <cols> ins(%x : !x) -> !x {
+      ^bb0(%a: !x):
+        %r = transformer.roll %a by 4 : !x
+        transformer.yield %r : !x
+      }
+      return %y : !x
     }
+    // becomes
+    gpu.module @kernels {
+    gpu.func @kernel_0(%x: !llvm.ptr<1>, %y: !llvm.ptr<1>) kernel attributes {known_block_size = array<i32: 32, 1, 1>, ...
+    ...
+    %r = llvm.load ... -> vector<4xf32>
+    ...
+    llvm.store %r, ... : vector<4xf32>, !llvm.ptr<1>
     ```
   }];
   let dependentDialects = ["::mlir::arith::ArithDialect", "::mlir::cf::ControlFlowDialect", "::mlir::gpu::GPUDialect",
@@ -33,9 +45,25 @@ def EmitCudaCodePass : Pass<"codegen-emit-cuda-code", "::mlir::ModuleOp"> {
     to stderr tells its launch, registers and spills, and with
     `max-spill-bytes` more of them are an error.
     ```mlir
-    %y = transformer.fused rows <s> cols <e> ins(%x : !x) -> !x { ... }
-    // writes
-    // .visible .entry kernel_0(...) .maxntid 256, 1, 1 { ... ld.global.v4.b32 ... }
+    // meshwork-opt -codegen-emit-cuda-code="arch=sm_90a"
+    !x = tensor<4x8xf32, #transformer.dims<rows, cols>>
+    func.func @halves(%x: !x) -> !x {
+      %y = transformer.fused rows <rows> cols <cols> ins(%x : !x) -> !x {
+      ^bb0(%a: !x):
+        %r = transformer.roll %a by 4 : !x
+        transformer.yield %r : !x
+      }
+      return %y : !x
+    }
+    // becomes
+    .target sm_90a
+    ...
+    .visible .entry kernel_0(
+    ...
+    .maxntid 32, 1, 1
+    ...
+    ld.global.v4.b32 {%a, %b, %c, %d}, ...
+    st.global.v4.b32 ..., {%a, %b, %c, %d};
     ```
   }];
   let options = [Option<"arch", "arch", "std::string", "\"sm_90a\"", "sm_80, sm_90a or sm_100">,
