@@ -14,7 +14,7 @@ static Operation *firstOfBackward(func::FuncOp function) {
   for (Operation &op : function.getBody().front()) {
     if (isHead(&op))
       return &op;
-    if (!gradient && isBackward(&op) && !isView(&op))
+    if (!gradient && isBackward(&op) && hasInstruction(&op))
       gradient = &op;
   }
   return gradient;

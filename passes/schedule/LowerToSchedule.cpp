@@ -2,6 +2,7 @@
 #include "dialects/transformer/Facts.h"
 #include "passes/analysis/SpecKey.h"
 #include "passes/schedule/Lowering.h"
+#include "passes/schedule/Lowerings.h"
 #include "passes/schedule/Passes.h"
 
 using namespace mlir;
@@ -42,6 +43,11 @@ namespace {
 struct LowerToSchedulePass
     : impl::LowerToSchedulePassBase<LowerToSchedulePass> {
   using LowerToSchedulePassBase::LowerToSchedulePassBase;
+
+  void getDependentDialects(DialectRegistry &registry) const override {
+    LowerToSchedulePassBase::getDependentDialects(registry);
+    registerLowerings(registry);
+  }
 
   void runOnOperation() override {
     SmallVector<ModuleOp> ranks(getOperation().getOps<ModuleOp>());

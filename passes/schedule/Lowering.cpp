@@ -1,9 +1,8 @@
 // Which instruction an op becomes, and what stands around it.
 #include "passes/schedule/Lowering.h"
-#include "llvm/ADT/TypeSwitch.h"
+#include "passes/schedule/Lowerings.h"
 
 using namespace mlir;
-using namespace meshwork::transformer;
 
 namespace meshwork::schedule {
 
@@ -27,16 +26,14 @@ Value Views::write(Value value, const Layout &layout) {
   return add(value, [&] { return to.copies.writable(value, layout); });
 }
 
-bool isView(Operation *op) {
-  return isa<transformer::ParameterOp, StateOp, StepInputOp, SliceOp,
-             AccumulateOp, func::ReturnOp>(op);
+bool hasInstruction(Operation *op) {
+  auto model = dyn_cast<LowerOpInterface>(op);
+  return !model || model.hasInstruction();
 }
 
 LogicalResult lower(Operation *op, Lowering &to) {
-  if (isView(op))
-    return success();
-  if (auto unslice = dyn_cast<UnsliceOp>(op))
-    return emit(unslice, to);
+  if (!hasInstruction(op))
+    return cast<LowerOpInterface>(op).lower(to);
   to.copies.begin(op);
   Block *block = to.builder.getInsertionBlock();
   Operation *before = block->empty() ? nullptr : &block->back();
@@ -48,28 +45,13 @@ LogicalResult lower(Operation *op, Lowering &to) {
 }
 
 LogicalResult lowerInstruction(Operation *op, Lowering &to) {
-  if (auto slice = dyn_cast<mesh::SliceOp>(op))
-    return emit(slice, to);
-  if (auto collective = dyn_cast<mesh::CollectiveOpInterface>(op))
-    return to.buckets.add(collective);
-  if (PartInputs::isOne(op)) {
-    to.inputs.place(op);
-    return success();
-  }
-  if (!isa<AssignOp>(op))
-    to.buckets.flush(); // It may need what the bucket brings.
-  return llvm::TypeSwitch<Operation *, LogicalResult>(op)
-      .Case<ContractOp, ProductOp>(
-          [&](auto op) { return emit(*productOf(op), to); })
-      .Case<FusedOp, transformer::AttentionOp, transformer::AttentionGradOp,
-            transformer::EmbeddingOp, transformer::EmbeddingGradOp,
-            transformer::RotaryTableOp, transformer::RepeatOp, AssignOp,
-            mesh::SendOp, mesh::ReceiveOp>(
-          [&](auto op) { return emit(op, to); })
-      .Default([](Operation *op) {
-        return op->emitOpError(
-            "has no instruction; the passes before -schedule-lower remove it");
-      });
+  auto model = dyn_cast<LowerOpInterface>(op);
+  if (!model)
+    return op->emitOpError(
+        "has no instruction; the passes before -schedule-lower remove it");
+  if (model.needsBucket())
+    to.buckets.flush();
+  return model.lower(to);
 }
 
 } // namespace meshwork::schedule

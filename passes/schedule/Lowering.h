@@ -72,8 +72,8 @@ lowerStep(::mlir::func::FuncOp microbatch, Lowering &to);
 ::mlir::LogicalResult describeState(::mlir::func::FuncOp microbatch,
                                     Lowering &to);
 
-/// Ops that stand for views, or for sums that products do in place.
-bool isView(::mlir::Operation *op);
+/// Whether it is more than bytes that others write or read.
+bool hasInstruction(::mlir::Operation *op);
 /// An op of a list or a repeat, with what must come before and behind it.
 ::mlir::LogicalResult lower(::mlir::Operation *op, Lowering &to);
 /// That op's own instruction.

@@ -1,7 +1,9 @@
 // Which ops passes ask for what they are. All others must be named here.
 #include "dialects/mesh/Mesh.h"
 #include "dialects/transformer/Transformer.h"
+#include "mlir/Dialect/Func/IR/FuncOps.h"
 #include "mlir/IR/MLIRContext.h"
+#include "passes/schedule/Lowerings.h"
 #include "gtest/gtest.h"
 
 using namespace mlir;
@@ -10,8 +12,11 @@ namespace {
 
 std::set<std::string>
 opsWithout(function_ref<bool(RegisteredOperationName)> asks) {
-  MLIRContext context;
-  context.loadDialect<TransformerDialect, mesh::MeshDialect>();
+  DialectRegistry registry;
+  schedule::registerLowerings(registry);
+  MLIRContext context(registry);
+  context
+      .loadDialect<TransformerDialect, mesh::MeshDialect, func::FuncDialect>();
   std::set<std::string> names;
   for (RegisteredOperationName op : context.getRegisteredOperations())
     if (isa<TransformerDialect, mesh::MeshDialect>(op.getDialect()) &&
@@ -45,6 +50,22 @@ TEST(Answers, computingOpsHaveFactors) {
       (std::set<std::string>{"transformer.parameter", "transformer.step_input",
                              "transformer.state", "transformer.assign",
                              "transformer.accumulate"}));
+}
+
+TEST(Answers, opsThatAreLeftBecomeInstructions) {
+  EXPECT_EQ(opsWithout([](RegisteredOperationName op) {
+              return op.hasInterface<schedule::LowerOpInterface>();
+            }),
+            (std::set<std::string>{// of bodies
+                                   "transformer.yield", "transformer.index",
+                                   "transformer.dropout_mask",
+                                   "transformer.stochastic_round",
+                                   // what passes put into others, or replace
+                                   "transformer.map", "transformer.reduce",
+                                   "transformer.roll", "transformer.head_loss",
+                                   "transformer.head_loss_grad", "mesh.reshard",
+                                   // says which list begins
+                                   "transformer.stage_list"}));
 }
 
 } // namespace

@@ -1,0 +1,23 @@
+// How ops become instructions: each has a model of LowerOpInterface, and one
+// without is an error when it is lowered.
+//
+//   DialectRegistry registry;
+//   registerLowerings(registry);
+//   if (auto lowered = dyn_cast<LowerOpInterface>(op))
+//     result = lowered.lower(to);
+#pragma once
+
+#include "mlir/IR/DialectRegistry.h"
+#include "mlir/IR/OpDefinition.h"
+
+namespace meshwork::schedule {
+
+struct Lowering;
+
+/// To the dialects transformer and mesh, and func's return, as soon as all are
+/// loaded. -schedule-lower does it.
+void registerLowerings(::mlir::DialectRegistry &registry);
+
+} // namespace meshwork::schedule
+
+#include "passes/schedule/LowerInterface.h.inc"
