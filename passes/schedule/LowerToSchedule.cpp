@@ -2,7 +2,7 @@
 #include "dialects/transformer/Facts.h"
 #include "passes/analysis/SpecKey.h"
 #include "passes/schedule/Lowering.h"
-#include "passes/schedule/Lowerings.h"
+#include "passes/schedule/LoweringModels.h"
 #include "passes/schedule/Passes.h"
 
 using namespace mlir;

@@ -1,6 +1,6 @@
-// Which instruction an op becomes, and what stands around it.
+// What stands around the instruction that an op becomes (LoweringModels.cpp).
 #include "passes/schedule/Lowering.h"
-#include "passes/schedule/Lowerings.h"
+#include "passes/schedule/LoweringModels.h"
 
 using namespace mlir;
 

@@ -312,9 +312,9 @@ const OptionRow rows[] = {
     {.name = "--wgmma-attention",
      .group = "GPUs",
      .valueName = "",
-     .help =
-         "End the run where a GPU has not compute capability 9.0, whose own "
-         "instructions (wgmma, TMA) run bf16 attention by default",
+     .help = "End the run where a GPU cannot use the kernels for compute "
+             "capability 9.0 (wgmma, TMA), which run bf16 attention there by "
+             "default",
      .field = MESHWORK_FIELD(wgmmaAttention),
      .isShared = true,
      .decidesNumbers = true},

@@ -3,7 +3,7 @@
 #include "dialects/transformer/Transformer.h"
 #include "mlir/Dialect/Func/IR/FuncOps.h"
 #include "mlir/IR/MLIRContext.h"
-#include "passes/schedule/Lowerings.h"
+#include "passes/schedule/LoweringModels.h"
 #include "gtest/gtest.h"
 
 using namespace mlir;

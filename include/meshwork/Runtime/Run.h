@@ -81,7 +81,7 @@ struct RunOptions {
   /// GPUs: time the algorithms of each product at the start and keep the
   /// fastest. Bits then depend on the timing.
   bool tuneMatmuls = false;
-  /// GPUs: attention by cuDNN where it can, else by the plan's kernels. The
+  /// GPUs: attention by cuDNN where it can, else as without this. The
   /// last bits of gradients then differ from run to run.
   bool cudnnAttention = false;
   /// GPUs of compute capability 9.0 run attention by kernels of the runtime

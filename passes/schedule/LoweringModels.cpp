@@ -1,6 +1,6 @@
 // Which instruction each op becomes. An op with one of its own: `emit` in one
 // of the files Lower*.cpp, and its name here.
-#include "passes/schedule/Lowerings.h"
+#include "passes/schedule/LoweringModels.h"
 #include "mlir/Dialect/Func/IR/FuncOps.h"
 #include "passes/schedule/Lowering.h"
 
@@ -12,53 +12,49 @@ using namespace meshwork::transformer;
 namespace meshwork::schedule {
 namespace {
 
-/// Models of a kind differ in how an op is written.
-template <template <typename> class Kind, typename Op, bool instruction,
-          bool bucket>
-struct Model : LowerOpInterface::ExternalModel<Kind<Op>, Op> {
+/// What a kind of ops has in common besides how it is written.
+template <typename Kind, typename Op, bool instruction, bool bucket>
+struct Model : LowerOpInterface::ExternalModel<Kind, Op> {
   bool hasInstruction(Operation *) const { return instruction; }
   bool needsBucket(Operation *) const { return bucket; }
 };
 
+/// By the overload of `emit` for it.
+template <typename Op, bool instruction, bool bucket>
+struct Emitted
+    : Model<Emitted<Op, instruction, bucket>, Op, instruction, bucket> {
+  LogicalResult lower(Operation *op, Lowering &to) const {
+    return emit(cast<Op>(op), to);
+  }
+};
 /// May need what collectives bring.
-template <typename Op>
-struct Computing : Model<Computing, Op, true, /*bucket=*/true> {
-  LogicalResult lower(Operation *op, Lowering &to) const {
-    return emit(cast<Op>(op), to);
-  }
-};
+template <typename Op> using Computing = Emitted<Op, true, true>;
 /// Of state, where buckets find what they bring themselves.
-template <typename Op> struct Moving : Model<Moving, Op, true, false> {
-  LogicalResult lower(Operation *op, Lowering &to) const {
-    return emit(cast<Op>(op), to);
-  }
-};
-template <typename Op> struct Product : Model<Product, Op, true, true> {
+template <typename Op> using Moving = Emitted<Op, true, false>;
+/// Puts bytes of others side by side.
+template <typename Op> using Joining = Emitted<Op, false, false>;
+
+template <typename Op> struct Product : Model<Product<Op>, Op, true, true> {
   LogicalResult lower(Operation *op, Lowering &to) const {
     return emit(*productOf(op), to);
   }
 };
-template <typename Op> struct Collective : Model<Collective, Op, true, false> {
+template <typename Op>
+struct Collective : Model<Collective<Op>, Op, true, false> {
   LogicalResult lower(Operation *op, Lowering &to) const {
     return to.buckets.add(cast<mesh::CollectiveOpInterface>(op));
   }
 };
 /// Numbers of a rank's part.
-template <typename Op> struct Input : Model<Input, Op, true, false> {
+template <typename Op> struct Input : Model<Input<Op>, Op, true, false> {
   LogicalResult lower(Operation *op, Lowering &to) const {
     to.inputs.place(op);
     return success();
   }
 };
 /// Whoever reads or writes it finds its bytes.
-template <typename Op> struct View : Model<View, Op, false, false> {
+template <typename Op> struct View : Model<View<Op>, Op, false, false> {
   LogicalResult lower(Operation *, Lowering &) const { return success(); }
-};
-/// Puts bytes of others side by side.
-template <typename Op> struct Joining : Model<Joining, Op, false, false> {
-  LogicalResult lower(Operation *op, Lowering &to) const {
-    return emit(cast<Op>(op), to);
-  }
 };
 
 template <template <typename> class Kind, typename... Ops>
