@@ -10,9 +10,9 @@
 #include "mlir/Pass/PassManager.h"
 #include "mlir/Transforms/Passes.h"
 #include "passes/codegen/gpu/GpuKernel.h"
+#include "passes/interpreter/Interpreter.h"
 #include "test/Codegen/Emulated.h"
 #include "test/Codegen/Kernel.h"
-#include "test/Support/Interpreter/Interpreter.h"
 
 using namespace mlir;
 using namespace meshwork::codegen::test;

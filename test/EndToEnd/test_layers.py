@@ -90,7 +90,8 @@ class Layers(unittest.TestCase):
                                    ("passes/sharding", "passes/partition/Mask.h", False),
                                    ("lib/Spec", "lib/Import/Json.h", False),
                                    ("passes/pipelines", "tools/meshwork/driver/Compile.h", False),
-                                   ("tools/meshwork/driver", "test/Support/Interpreter/Interpreter.h", False)):
+                                   ("passes/autodiff", "passes/interpreter/Interpreter.h", True),
+                                   ("tools/meshwork/driver", "test/Support/Emulator/Emulator.h", False)):
             self.assertEqual(self.may_use(folder, path), fine, f"{folder} {path}")
 
 

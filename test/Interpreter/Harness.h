@@ -2,7 +2,7 @@
 // gradients against finite differences.
 #pragma once
 
-#include "test/Support/Interpreter/Interpreter.h"
+#include "passes/interpreter/Interpreter.h"
 
 #include "mlir/IR/BuiltinOps.h"
 #include "mlir/IR/MLIRContext.h"

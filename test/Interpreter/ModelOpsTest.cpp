@@ -158,7 +158,7 @@ TEST(ModelOps, Dropout) {
   int64_t kept = 0;
   for (int64_t i = 0; i < x.size(); ++i) {
     if (y[i] != 0)
-      EXPECT_DOUBLE_EQ(y[i], x[i] / 0.75);
+      EXPECT_DOUBLE_EQ(y[i], x[i] * static_cast<float>(1 / 0.75));
     kept += y[i] != 0;
   }
   // 768 of 1024 expected, standard deviation 14: five of them.

@@ -6,6 +6,8 @@
 #include "passes/codegen/plan/PlanWriter.h"
 #include "passes/sharding/Shardings.h"
 #include "passes/transform/Passes.h"
+#include "passes/verify/Reference.h"
+#include "passes/verify/RunPlan.h"
 
 #include <cmath>
 
@@ -218,7 +220,8 @@ void sumCounts(const Compiled &compiled, StepData &data) {
 } // namespace
 
 Compiled::Compiled(const std::string &model, const std::string &specText,
-                   int64_t headChunk, const std::string &until) {
+                   int64_t headChunk, const std::string &until)
+    : model(model) {
   spec::Result parsed = spec::parse(specText, "spec.toml");
   diagnostics = textOf(parsed.diagnostics);
   spec = parsed.spec;
@@ -260,10 +263,46 @@ bool Compiled::becomesPlan(uint32_t vocabulary) {
         !runPhase(phase, 0))
       return false;
   program->diagnostics.clear();
-  bool fine = succeeded(target::checkPlan(program->module(), *spec,
-                                          {"model", "", vocabulary, {}}));
+  bool fine = succeeded(target::planWithoutCode(program->module(), *spec,
+                                                {"model", "", vocabulary, {}}));
   diagnostics += program->diagnostics;
   return fine;
+}
+
+verify::StepData Compiled::dataOfPlan(uint32_t vocabulary) const {
+  return {spec->batch.global, spec->batch.sequence, vocabulary, /*seed=*/5};
+}
+
+/// Kept, since many specs ask.
+const verify::StepEnd *Compiled::oneRank(const verify::StepData &data) const {
+  static std::map<std::pair<std::string, std::string>,
+                  std::optional<verify::StepEnd>>
+      known;
+  std::string alone = spec::print(verify::oneRankOf(*spec));
+  auto [entry, isNew] = known.try_emplace({model, alone});
+  if (isNew) {
+    Compiled one(model, alone);
+    EXPECT_TRUE(one.program) << one.diagnostics;
+    if (!one.program)
+      return nullptr;
+    auto end =
+        verify::runReference(one.program->module(), data, spec->microbatches());
+    if (succeeded(end))
+      entry->second = *end;
+  }
+  return entry->second ? &*entry->second : nullptr;
+}
+
+std::string Compiled::runAsPlan(uint32_t vocabulary) {
+  if (!becomesPlan(vocabulary))
+    return diagnostics;
+  verify::StepData data = dataOfPlan(vocabulary);
+  const verify::StepEnd *expected = oneRank(data);
+  if (!expected)
+    return "one rank has no result";
+  auto lines =
+      verify::runPlan(program->module(), *spec, vocabulary, data, *expected);
+  return failed(lines) ? program->diagnostics : llvm::join(*lines, "\n");
 }
 
 /// Before they are made local, which drops their shardings.

@@ -9,6 +9,7 @@
 #include "Harness.h"
 #include "lib/Sharding/Sharding.h"
 #include "passes/pipelines/Pipelines.h"
+#include "passes/verify/States.h"
 
 #include <map>
 #include <memory>
@@ -40,6 +41,14 @@ struct Compiled {
   /// Goes on to a plan, all but its kernels' code. False, and why in
   /// `diagnostics`, where that fails or the launcher would refuse it.
   bool becomesPlan(uint32_t vocabulary);
+  /// The same; then the plan is run on all ranks, byte by byte. What differs
+  /// from one rank, "" when nothing does.
+  std::string runAsPlan(uint32_t vocabulary);
+  verify::StepData dataOfPlan(uint32_t vocabulary) const;
+  /// What one rank makes of that; null after a failure of the test.
+  const verify::StepEnd *oneRank(const verify::StepData &data) const;
+
+  const spec::Spec &ofSpec() const { return *spec; }
 
   std::unique_ptr<Program> program;
   std::string diagnostics;
@@ -53,6 +62,7 @@ private:
   bool runPhase(const pipelines::Phase &phase, int64_t headChunk);
   void readArguments();
   void readStates();
+  std::string model;
   std::optional<spec::Spec> spec;
 };
 

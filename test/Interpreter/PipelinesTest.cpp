@@ -107,8 +107,11 @@ StepResult stepOf(const Case &one, const std::string &spec) {
   EXPECT_TRUE(compiled.program) << spec << compiled.diagnostics;
   if (!compiled.program)
     return {};
-  return runStep(compiled, randomStep(compiled, vocabulary, 1,
-                                      std::stoi(one.at("microbatches"))));
+  StepResult result =
+      runStep(compiled, randomStep(compiled, vocabulary, 1,
+                                   std::stoi(one.at("microbatches"))));
+  EXPECT_EQ(compiled.runAsPlan(vocabulary), "");
+  return result;
 }
 
 /// What one rank computes with the samples of all; kept, since many ask.

@@ -153,8 +153,10 @@ TEST_P(RandomSpecs, AreRefusedOrMeanWhatOneRankMeans) {
               "")
         << "seed " << seed << "\n"
         << spec.text();
-    EXPECT_TRUE(many.becomesPlan(vocabulary))
-        << many.diagnostics << "seed " << seed << "\n"
+    EXPECT_EQ(float8 ? many.becomesPlan(vocabulary) ? "" : many.diagnostics
+                     : many.runAsPlan(vocabulary),
+              "")
+        << "seed " << seed << "\n"
         << spec.text();
   }
   EXPECT_GE(kinds.size(), 4u) << testing::PrintToString(kinds);

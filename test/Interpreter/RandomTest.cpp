@@ -1,6 +1,6 @@
 // dropout_mask against an independent Philox4x32-10 (Salmon et al., SC'11).
 #include "Harness.h"
-#include "test/Support/Interpreter/Evaluate.h"
+#include "passes/interpreter/Evaluate.h"
 
 #include <array>
 #include <cmath>
@@ -46,7 +46,8 @@ TEST(Random, MaskIsPhiloxOfSeedStreamStepAndIndex) {
           RandomInputs random{static_cast<double>(static_cast<int32_t>(seed)),
                               static_cast<double>(static_cast<int32_t>(step)),
                               0};
-          double expected = word >= 0.4 * 4294967296.0 ? 1 / 0.6 : 0;
+          double expected =
+              word >= 0.4 * 4294967296.0 ? static_cast<float>(1 / 0.6) : 0;
           EXPECT_DOUBLE_EQ(dropoutFactor(random, stream, rate, index),
                            expected);
           dropped += expected == 0;

@@ -119,6 +119,7 @@ void checkStrategy(const std::string &model, const Strategy &strategy,
   StepResult result = runStep(many, data);
   EXPECT_EQ(compareSteps(result, expectedStep(model, strategy, vocabulary)), "")
       << strategy.name();
+  EXPECT_EQ(many.runAsPlan(vocabulary), "") << strategy.name();
 }
 
 } // namespace meshwork::interpreter

@@ -61,7 +61,7 @@ public:
     return checked(pack());
   }
 
-  LogicalResult checkWithoutCode() {
+  FailureOr<std::vector<char>> runWithoutCode() {
     addMesh();
     addCpuEntries(module, plan, kernels);
     plan.code = {0}; // the check looks no further than that there is some
@@ -257,11 +257,12 @@ FailureOr<std::vector<char>> writePlan(ModuleOp module, const spec::Spec &spec,
   return Writer(module, spec, target, source).run();
 }
 
-LogicalResult checkPlan(ModuleOp module, const spec::Spec &spec,
-                        const PlanSource &source) {
+FailureOr<std::vector<char>> planWithoutCode(ModuleOp module,
+                                             const spec::Spec &spec,
+                                             const PlanSource &source) {
   PlanTarget target;
   target.cpu = CpuTarget();
-  return Writer(module, spec, target, source).checkWithoutCode();
+  return Writer(module, spec, target, source).runWithoutCode();
 }
 
 } // namespace meshwork::target

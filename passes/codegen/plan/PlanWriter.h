@@ -35,10 +35,10 @@ mlir::FailureOr<std::vector<char>> writePlan(mlir::ModuleOp module,
                                              const PlanTarget &target,
                                              const PlanSource &source);
 
-/// Whether the launcher's check takes the plan for a CPU that `module` would
-/// become. Compiles no kernel, which takes most of the time of a small plan;
-/// for tests of many programs.
-mlir::LogicalResult checkPlan(mlir::ModuleOp module, const spec::Spec &spec,
-                              const PlanSource &source);
+/// The plan for a CPU that `module` would become, without its kernels' code,
+/// which takes most of the time of a small plan. Errors are those of writePlan.
+mlir::FailureOr<std::vector<char>> planWithoutCode(mlir::ModuleOp module,
+                                                   const spec::Spec &spec,
+                                                   const PlanSource &source);
 
 } // namespace meshwork::target

@@ -1,4 +1,4 @@
-#include "test/Support/Interpreter/ScalarProgram.h"
+#include "passes/interpreter/ScalarProgram.h"
 
 using namespace mlir;
 using namespace meshwork::transformer;

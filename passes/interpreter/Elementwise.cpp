@@ -1,6 +1,6 @@
 // map, reduce and roll, and the randomness of dropout.
-#include "test/Support/Interpreter/Evaluate.h"
-#include "test/Support/Interpreter/ScalarProgram.h"
+#include "passes/interpreter/Evaluate.h"
+#include "passes/interpreter/ScalarProgram.h"
 
 #include "llvm/ADT/bit.h"
 #include <Random123/philox.h>
@@ -26,7 +26,8 @@ static uint32_t drawWord(RandomInputs random, uint32_t stream, uint64_t index) {
 double dropoutFactor(RandomInputs random, uint32_t stream, double rate,
                      uint64_t index) {
   uint32_t drawn = drawWord(random, stream, index);
-  return drawn >= rate * 0x1p32 ? 1 / (1 - rate) : 0;
+  // The factor is an f32, in kernels and in the plan.
+  return drawn >= rate * 0x1p32 ? static_cast<float>(1 / (1 - rate)) : 0;
 }
 
 double stochasticallyRounded(double value, RandomInputs random, uint32_t stream,

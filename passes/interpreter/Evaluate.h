@@ -3,7 +3,7 @@
 #pragma once
 
 #include "dialects/transformer/Transformer.h"
-#include "test/Support/Interpreter/Tensor.h"
+#include "passes/interpreter/Tensor.h"
 
 namespace meshwork::interpreter {
 
@@ -37,6 +37,24 @@ Results evaluate(transformer::AttentionOp op, mlir::ArrayRef<Tensor> operands,
                  RandomInputs random);
 Results evaluate(transformer::AttentionGradOp op,
                  mlir::ArrayRef<Tensor> operands, RandomInputs random);
+
+/// What both are told beside their tensors; see Attention in Plan.fbs.
+struct AttentionTerms {
+  bool causal = false;
+  int64_t window = 0; // 0: unlimited
+  double scale = 1;
+  double rate = 0, keepScale = 1; // of dropout
+  uint32_t stream = 0;
+  int64_t totalHeads = 0, totalKeys = 0; // 0: as many as there are
+  const Tensor *documents = nullptr, *positions = nullptr, *keys = nullptr;
+  RandomInputs random;
+};
+/// out and lse.
+Tensors attend(const AttentionTerms &terms, const Tensor &q, const Tensor &k,
+               const Tensor &v);
+/// dq, dk and dv, of q, k, v, out, lse and the gradient of out.
+Tensors attendBackward(const AttentionTerms &terms,
+                       mlir::ArrayRef<Tensor> operands);
 
 /// What a slice of this type along dim `position` from `offset` on finds.
 Tensor sliceOf(const Tensor &whole, mlir::RankedTensorType type,

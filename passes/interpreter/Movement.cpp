@@ -1,6 +1,6 @@
 // contract, and the ops that move elements: slice, unslice, embedding; and the
 // tables of rope.
-#include "test/Support/Interpreter/Evaluate.h"
+#include "passes/interpreter/Evaluate.h"
 
 #include <cmath>
 

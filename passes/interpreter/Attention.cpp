@@ -1,6 +1,6 @@
 // attention and its gradient, straight from the formulas: every pair of query
 // and key is visited.
-#include "test/Support/Interpreter/Evaluate.h"
+#include "passes/interpreter/Evaluate.h"
 
 #include <algorithm>
 #include <array>
@@ -16,51 +16,42 @@ namespace {
 /// What forward and backward share. Row `i` of head `h` in sample `b` is q[b,
 /// i, h, :], query positionOf(i) of the sequence; it reads k[b, j, h / group,
 /// :].
-template <typename Op> class Pairs {
+class Pairs {
 public:
-  /// `operands` are those of `op`; `documents`, `positions` and `keys` follow
-  /// `before` of them.
-  Pairs(Op op, ArrayRef<Tensor> operands, size_t before, RandomInputs random)
-      : q(operands[0]), k(operands[1]),
-        documents(op.getDocuments() ? &operands[before] : nullptr),
-        positions(op.getPositions() ? &operands[before + (documents != nullptr)]
-                                    : nullptr),
-        keyPositions(op.getKeys()
-                         ? &operands[before + 1 + (documents != nullptr)]
-                         : nullptr),
-        batch(q.getDimSize(0)), rows(q.getDimSize(1)), keys(k.getDimSize(1)),
-        heads(q.getDimSize(2)), headDim(q.getDimSize(3)),
-        group(heads / k.getDimSize(2)), window(op.getWindow()),
-        causal(op.getCausal()), scale(op.getScale().convertToDouble()),
-        rate(op.getDropoutRate().convertToDouble()),
-        stream(randomStream(op.getDropoutName())), random(random),
-        totalHeads(op.getTotalHeads() ? op.getTotalHeads() : heads),
-        totalKeys(op.getKeys() ? op.getTotalKeys() : keys) {}
+  Pairs(const AttentionTerms &terms, const Tensor &q, const Tensor &k)
+      : terms(terms), q(q), k(k), batch(q.getDimSize(0)), rows(q.getDimSize(1)),
+        keys(k.getDimSize(1)), heads(q.getDimSize(2)), headDim(q.getDimSize(3)),
+        group(heads / k.getDimSize(2)),
+        totalHeads(terms.totalHeads ? terms.totalHeads : heads),
+        totalKeys(terms.totalKeys ? terms.totalKeys : keys) {}
 
   /// Negative: the row is padding.
   int64_t positionOf(int64_t i) const {
-    return positions ? static_cast<int64_t>(positions->at({i})) : i;
+    return terms.positions ? static_cast<int64_t>(terms.positions->at({i})) : i;
   }
   int64_t keyOf(int64_t j) const {
-    return keyPositions ? static_cast<int64_t>(keyPositions->at({j})) : j;
+    return terms.keys ? static_cast<int64_t>(terms.keys->at({j})) : j;
   }
   bool sees(int64_t b, int64_t i, int64_t j) const {
     int64_t at = positionOf(i), key = keyOf(j);
-    return at >= 0 && key >= 0 && (!causal || key <= at) &&
-           (window == 0 || at - key < window) &&
-           (!documents || key >= documents->at({b, i}));
+    return at >= 0 && key >= 0 && (!terms.causal || key <= at) &&
+           (terms.window == 0 || at - key < terms.window) &&
+           (!terms.documents || key >= terms.documents->at({b, i}));
   }
   double score(int64_t b, int64_t h, int64_t i, int64_t j) const {
-    return scale * dot(q, {b, i, h}, k, {b, j, h / group});
+    return terms.scale * dot(q, {b, i, h}, k, {b, j, h / group});
   }
   /// What dropout multiplies the probability of this pair with.
   double kept(int64_t b, int64_t h, int64_t i, int64_t j) const {
-    if (rate == 0)
+    if (terms.rate == 0)
       return 1;
-    int64_t sample = b + static_cast<int64_t>(random.firstSample);
-    int64_t head = sample * totalHeads + h + random.firstHead;
+    int64_t sample = b + static_cast<int64_t>(terms.random.firstSample);
+    int64_t head = sample * totalHeads + h + terms.random.firstHead;
     int64_t index = (head * totalKeys + positionOf(i)) * totalKeys + keyOf(j);
-    return dropoutFactor(random, stream, rate, static_cast<uint64_t>(index));
+    return dropoutFactor(terms.random, terms.stream, terms.rate,
+                         static_cast<uint64_t>(index)) == 0
+               ? 0
+               : terms.keepScale;
   }
   double dot(const Tensor &x, std::array<int64_t, 3> at, const Tensor &y,
              std::array<int64_t, 3> there) const {
@@ -78,24 +69,42 @@ public:
           factor * y.at({there[0], there[1], there[2], d});
   }
 
+  const AttentionTerms &terms;
   const Tensor &q, &k;
-  const Tensor *documents; // where each begins; null: one a sequence
-  const Tensor *positions; // of the rows; null: their numbers
-  const Tensor *keyPositions;
-  int64_t batch, rows, keys, heads, headDim, group, window;
-  bool causal;
-  double scale, rate;
-  uint32_t stream;
-  RandomInputs random;
+  int64_t batch, rows, keys, heads, headDim, group;
   int64_t totalHeads, totalKeys; // of the whole tensor
 };
+
+/// `operands` are those of `op`; documents, positions and keys follow `before`
+/// of them.
+template <typename Op>
+AttentionTerms termsOf(Op op, ArrayRef<Tensor> operands, size_t before,
+                       RandomInputs random) {
+  AttentionTerms terms;
+  terms.causal = op.getCausal();
+  terms.window = op.getWindow();
+  // As in the plan, where it is an f32.
+  terms.scale = static_cast<float>(op.getScale().convertToDouble());
+  terms.rate = op.getDropoutRate().convertToDouble();
+  terms.keepScale = static_cast<float>(1 / (1 - terms.rate));
+  terms.stream = randomStream(op.getDropoutName());
+  terms.totalHeads = op.getTotalHeads();
+  terms.totalKeys = op.getKeys() ? op.getTotalKeys() : 0;
+  terms.random = random;
+  if (op.getDocuments())
+    terms.documents = &operands[before++];
+  if (op.getPositions())
+    terms.positions = &operands[before++];
+  if (op.getKeys())
+    terms.keys = &operands[before];
+  return terms;
+}
 } // namespace
 
-Results evaluate(AttentionOp op, ArrayRef<Tensor> operands,
-                 RandomInputs random) {
-  const Tensor &v = operands[2];
-  Pairs pairs(op, operands, 3, random);
-  Tensor out = Tensor::zeros(op.getResult().getType());
+Tensors attend(const AttentionTerms &terms, const Tensor &q, const Tensor &k,
+               const Tensor &v) {
+  Pairs pairs(terms, q, k);
+  Tensor out(q.getShape().vec());
   Tensor lse({pairs.batch, pairs.heads, pairs.rows});
   forEachIndex(lse.getShape(), [&](ArrayRef<int64_t> index) {
     int64_t b = index[0], h = index[1], i = index[2];
@@ -114,21 +123,24 @@ Results evaluate(AttentionOp op, ArrayRef<Tensor> operands,
                     {b, j, h / pairs.group});
       }
   });
-  return Tensors{out, lse};
+  return {out, lse};
+}
+
+Results evaluate(AttentionOp op, ArrayRef<Tensor> operands,
+                 RandomInputs random) {
+  return attend(termsOf(op, operands, 3, random), operands[0], operands[1],
+                operands[2]);
 }
 
 // With p the probabilities, m the dropout factors, o the result and g its
 // gradient: dv = (m p)^T g, dp = m (g v^T), ds = p (dp - rowsum(g o)),
 // dq = scale ds k, dk = scale ds^T q. The row sum of p dp is that of g o, since
 // o = (m p) v.
-Results evaluate(AttentionGradOp op, ArrayRef<Tensor> operands,
-                 RandomInputs random) {
+Tensors attendBackward(const AttentionTerms &terms, ArrayRef<Tensor> operands) {
   const Tensor &q = operands[0], &k = operands[1], &v = operands[2];
   const Tensor &out = operands[3], &lse = operands[4], &gradient = operands[5];
-  Pairs pairs(op, operands, 6, random);
-  Tensor dq = Tensor::zeros(op.getDq().getType());
-  Tensor dk = Tensor::zeros(op.getDk().getType());
-  Tensor dv = Tensor::zeros(op.getDv().getType());
+  Pairs pairs(terms, q, k);
+  Tensor dq(q.getShape().vec()), dk(k.getShape().vec()), dv = dk;
   forEachIndex(lse.getShape(), [&](ArrayRef<int64_t> index) {
     int64_t b = index[0], h = index[1], i = index[2];
     std::array<int64_t, 3> query = {b, i, h};
@@ -142,11 +154,16 @@ Results evaluate(AttentionGradOp op, ArrayRef<Tensor> operands,
       double dp = m * pairs.dot(gradient, query, v, key);
       double ds = p * (dp - rowSum);
       pairs.addTo(dv, key, m * p, gradient, query);
-      pairs.addTo(dq, query, pairs.scale * ds, k, key);
-      pairs.addTo(dk, key, pairs.scale * ds, q, query);
+      pairs.addTo(dq, query, terms.scale * ds, k, key);
+      pairs.addTo(dk, key, terms.scale * ds, q, query);
     }
   });
-  return Tensors{dq, dk, dv};
+  return {dq, dk, dv};
+}
+
+Results evaluate(AttentionGradOp op, ArrayRef<Tensor> operands,
+                 RandomInputs random) {
+  return attendBackward(termsOf(op, operands, 6, random), operands);
 }
 
 } // namespace meshwork::interpreter

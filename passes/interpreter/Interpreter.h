@@ -12,7 +12,7 @@
 
 #include "dialects/transformer/Transformer.h"
 #include "mlir/Dialect/Func/IR/FuncOps.h"
-#include "test/Support/Interpreter/Tensor.h"
+#include "passes/interpreter/Tensor.h"
 
 #include <compare>
 #include <map>
@@ -77,6 +77,11 @@ public:
 mlir::FailureOr<std::vector<mlir::SmallVector<Tensor>>>
 runRanks(mlir::func::FuncOp func, mlir::MutableArrayRef<Interpreter> ranks,
          mlir::ArrayRef<mlir::SmallVector<Tensor>> arguments);
+
+/// What a function of primitive ops returns that keeps no state, a kernel's
+/// say; it may call others. The function is evaluated as it is, not on a copy.
+mlir::FailureOr<mlir::SmallVector<Tensor>>
+evaluateFunction(mlir::func::FuncOp func, mlir::ArrayRef<Tensor> arguments);
 
 /// Replaces each model op in `func` by what it decomposes into.
 void decomposeModelOps(mlir::func::FuncOp func);

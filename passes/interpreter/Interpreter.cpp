@@ -1,7 +1,7 @@
 // Walks a function op by op, on one rank or on all ranks of a mesh in step.
-#include "test/Support/Interpreter/Interpreter.h"
-#include "test/Support/Interpreter/Collectives.h"
-#include "test/Support/Interpreter/Frame.h"
+#include "passes/interpreter/Interpreter.h"
+#include "passes/interpreter/Collectives.h"
+#include "passes/interpreter/Frame.h"
 
 using namespace mlir;
 using namespace meshwork::transformer;
@@ -140,6 +140,16 @@ FailureOr<SmallVector<Tensor>> Interpreter::run(func::FuncOp func,
   if (failed(results))
     return failure();
   return results->front();
+}
+
+FailureOr<SmallVector<Tensor>> evaluateFunction(func::FuncOp func,
+                                                ArrayRef<Tensor> arguments) {
+  Interpreter none;
+  Frame frame(none);
+  if (failed(setArguments(func, func, frame, arguments)) ||
+      failed(runBlock(func.getBody().front(), {}, frame)))
+    return failure();
+  return frame.get(func.getBody().front().getTerminator()->getOperands());
 }
 
 FailureOr<std::vector<SmallVector<Tensor>>>

@@ -2,7 +2,7 @@
 // folder.
 #pragma once
 
-#include "test/Support/Interpreter/Evaluate.h"
+#include "passes/interpreter/Evaluate.h"
 
 #include <functional>
 

@@ -1,5 +1,5 @@
 // What each op of a body computes.
-#include "test/Support/Interpreter/ScalarProgram.h"
+#include "passes/interpreter/ScalarProgram.h"
 
 #include "llvm/ADT/TypeSwitch.h"
 #include <cmath>

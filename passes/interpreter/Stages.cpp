@@ -1,7 +1,7 @@
 // A step that is cut into stages: each coordinate along the pipeline's axis
 // runs its own function as far as it can, until what it waits for is there.
-#include "test/Support/Interpreter/Collectives.h"
-#include "test/Support/Interpreter/Frame.h"
+#include "passes/interpreter/Collectives.h"
+#include "passes/interpreter/Frame.h"
 #include <deque>
 
 using namespace mlir;

@@ -1,6 +1,6 @@
 // head_loss and its gradient: one token's logits at a time.
-#include "test/Support/Interpreter/Collectives.h"
-#include "test/Support/Interpreter/Evaluate.h"
+#include "passes/interpreter/Collectives.h"
+#include "passes/interpreter/Evaluate.h"
 
 #include <algorithm>
 #include <cmath>

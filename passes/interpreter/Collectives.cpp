@@ -1,6 +1,6 @@
 // Collectives by their definition: each group's tensors are all there, in index
 // order, so a result is one loop over them.
-#include "test/Support/Interpreter/Collectives.h"
+#include "passes/interpreter/Collectives.h"
 
 #include "llvm/ADT/TypeSwitch.h"
 #include <algorithm>

@@ -2,7 +2,7 @@
 #pragma once
 
 #include "dialects/mesh/Mesh.h"
-#include "test/Support/Interpreter/Frame.h"
+#include "passes/interpreter/Frame.h"
 
 namespace meshwork::interpreter {
 

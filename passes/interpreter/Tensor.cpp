@@ -1,4 +1,4 @@
-#include "test/Support/Interpreter/Tensor.h"
+#include "passes/interpreter/Tensor.h"
 #include "dialects/transformer/Transformer.h"
 
 #include <cassert>

@@ -1,5 +1,5 @@
 // State, step inputs, and which function evaluates which op.
-#include "test/Support/Interpreter/Frame.h"
+#include "passes/interpreter/Frame.h"
 
 #include "llvm/ADT/TypeSwitch.h"
 
@@ -80,8 +80,9 @@ Results Frame::readBiasCorrection(StepInputOp op) {
   Results step = readInput(op, StepInput::step);
   if (failed(step))
     return failure();
-  return Tensors{Tensor::scalar(
-      1 - std::pow(op.getBase()->convertToDouble(), step->front()[0] + 1))};
+  // In the plan the base is an f32.
+  double base = static_cast<float>(op.getBase()->convertToDouble());
+  return Tensors{Tensor::scalar(1 - std::pow(base, step->front()[0] + 1))};
 }
 
 Results Frame::readInput(Operation *op, StepInput kind) {
@@ -181,6 +182,14 @@ static Results evaluateConstant(arith::ConstantOp op) {
   return op.emitOpError("cannot be interpreted, expected a number");
 }
 
+static Results evaluateCall(func::CallOp call, const Tensors &x) {
+  auto callee = SymbolTable::lookupNearestSymbolFrom<func::FuncOp>(
+      call, call.getCalleeAttr());
+  if (!callee || callee.isExternal())
+    return call.emitOpError("calls a function without a body");
+  return evaluateFunction(callee, x);
+}
+
 Results Frame::evaluateOp(Operation *op, const Tensors &x) {
   return llvm::TypeSwitch<Operation *, Results>(op)
       .Case<MapOp, ReduceOp, RollOp, FusedOp, SliceOp, UnsliceOp, ContractOp,
@@ -189,6 +198,7 @@ Results Frame::evaluateOp(Operation *op, const Tensors &x) {
       .Case<AttentionOp, AttentionGradOp>(
           [&](auto attention) { return evaluateAttention(attention, x); })
       .Case([&](RotaryTableOp table) { return evaluate(table, x); })
+      .Case([&](func::CallOp call) { return evaluateCall(call, x); })
       .Case([&](ParameterOp read) { return readParameter(read); })
       .Case([&](StateOp read) { return readState(op, read.getKey()); })
       .Case([&](StepInputOp read) {

@@ -2,8 +2,8 @@
 #pragma once
 
 #include "dialects/mesh/Mesh.h"
-#include "test/Support/Interpreter/Evaluate.h"
-#include "test/Support/Interpreter/Interpreter.h"
+#include "passes/interpreter/Evaluate.h"
+#include "passes/interpreter/Interpreter.h"
 
 namespace meshwork::interpreter {
 

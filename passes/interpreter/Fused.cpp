@@ -1,6 +1,6 @@
 // fused: the body as ordinary ops on whole tensors. Only results with a dim
 // `chunk` need thought.
-#include "test/Support/Interpreter/Evaluate.h"
+#include "passes/interpreter/Evaluate.h"
 
 using namespace mlir;
 using namespace meshwork::transformer;

@@ -1,0 +1,50 @@
+// Where ranks meet: collectives and transfers, each on its way since its rank
+// came to it, and what moves when all that take part have come.
+#pragma once
+
+#include "passes/verify/RankState.h"
+#include <array>
+#include <deque>
+#include <map>
+
+namespace meshwork::verify {
+
+/// A rank at one collective. Its views are where its list found them.
+struct Arrival {
+  const plan::Instruction *instruction;
+  const plan::Collective *op;
+  struct Part {
+    PlacedView src, dst;
+  };
+  std::vector<Part> parts;
+  bool isSkipped; // last_only, in another action than the last
+};
+
+/// A rank's collectives, in the order in which it comes to them. Channel 0 is
+/// the rank itself, which goes on when its collective is done; the others run
+/// beside it.
+struct Channels {
+  static constexpr size_t most = 8;
+  std::array<std::deque<Arrival>, most + 1> waiting;
+  std::array<uint32_t, most + 1> done = {}; // of this run of the list
+
+  bool areEmpty() const;
+};
+
+/// One side of a transfer between two ranks.
+struct Passing {
+  const plan::Instruction *instruction;
+  uint32_t action; // of its rank
+  uint32_t microbatch;
+  std::vector<PlacedView> parts;
+};
+
+/// Moves what one group brings, in the order of its members.
+absl::Status meet(const std::vector<RankState *> &members,
+                  const std::vector<const Arrival *> &arrivals);
+
+/// Copies what one rank sends to where the other one wants it.
+absl::Status pass(RankState &sender, const Passing &sent, RankState &receiver,
+                  const Passing &received);
+
+} // namespace meshwork::verify

@@ -1,0 +1,41 @@
+// What is kept of parameters from step to step, as whole tensors: before a step
+// by a rule, after it as one rank has it, and compared with what all ranks
+// have.
+#pragma once
+
+#include "passes/verify/Machine.h"
+
+namespace meshwork::verify {
+
+/// A parameter's state: "weight", "master", "gradient", or what its optimizer
+/// calls it.
+struct StateName {
+  std::string parameter, state;
+  auto operator<=>(const StateName &) const = default;
+  std::string text() const { return state + " of \"" + parameter + "\""; }
+};
+using WholeStates = std::map<StateName, interpreter::Tensor>;
+
+/// A step's end, for the whole model.
+struct StepEnd {
+  WholeStates states;
+  double loss = 0;
+  std::optional<double> gradNorm;
+};
+
+/// What a step begins with: weights around 0, those of one dim around 1; what
+/// an optimizer keeps small and not negative, as some are sums of squares. A
+/// function of the name alone.
+interpreter::Tensor initialState(const StateName &name,
+                                 std::vector<int64_t> shape);
+
+/// Puts each rank's part of it in place.
+absl::Status loadStates(const plan::Plan &plan, Machine &machine);
+
+/// One line for each state, or result, of the ranks that differs from one
+/// rank's: by more than `tolerance` in the 2-norm, relative; between copies;
+/// in padding that is not zero; or since no rank has an element.
+std::vector<std::string> compare(const plan::Plan &plan, Machine &machine,
+                                 const StepEnd &expected, double tolerance);
+
+} // namespace meshwork::verify

@@ -1,0 +1,122 @@
+// A plan that runs byte by byte finds what no other check can: each instruction
+// of a program matters, and so does where it stands.
+#include "passes/verify/RunPlan.h"
+#include "TinyConfigs.h"
+
+#include "dialects/schedule/Schedule.h"
+
+using namespace meshwork;
+using namespace meshwork::interpreter;
+using schedule::InstructionOpInterface;
+
+namespace {
+
+constexpr uint32_t vocabulary = 12;
+
+/// A step with every kind of collective and some beside the computation, as a
+/// program whose buffers are not placed yet.
+class Scheduled : public testing::Test {
+protected:
+  static constexpr const char *spec = R"(
+[mesh]
+axes = ["dp=2", "tp=2"]
+[batch]
+global = 8
+micro = 2
+sequence = 4
+[shard]
+residual_sequence = ["tp"]
+[zero]
+stage = 3
+[precision]
+compute = "f32"
+[overlap]
+collectives = "always"
+)";
+  Scheduled()
+      : all(tinyLlama({.keyHeads = 2, .tied = true}), spec, 256, "schedule"),
+        data(all.dataOfPlan(vocabulary)) {}
+
+  void SetUp() override {
+    ASSERT_TRUE(all.program) << all.diagnostics;
+    expected = all.oneRank(data);
+    ASSERT_TRUE(expected);
+  }
+
+  /// What is found when `change` has changed the program: by the check of a
+  /// plan, or by running it.
+  std::string runChanged(llvm::function_ref<void(mlir::ModuleOp)> change,
+                         verify::Places places = verify::Places::arena) {
+    mlir::OwningOpRef<mlir::ModuleOp> copy(all.program->module().clone());
+    change(*copy);
+    all.program->diagnostics.clear();
+    mlir::PassManager passes(copy->getContext());
+    passes.enableVerifier(false);
+    pipelines::phases().back().build(passes, all.ofSpec());
+    if (failed(passes.run(*copy)))
+      return "cannot be placed";
+    auto lines = verify::runPlan(*copy, all.ofSpec(), vocabulary, data,
+                                 *expected, places);
+    return failed(lines) ? all.program->diagnostics : llvm::join(*lines, "\n");
+  }
+
+  static std::vector<InstructionOpInterface>
+  instructionsOf(mlir::ModuleOp module) {
+    std::vector<InstructionOpInterface> list;
+    module.walk([&](InstructionOpInterface op) { list.push_back(op); });
+    return list;
+  }
+
+  Compiled all;
+  verify::StepData data;
+  const verify::StepEnd *expected = nullptr;
+};
+
+std::string nameOf(mlir::Operation *op) {
+  std::string text;
+  llvm::raw_string_ostream(text)
+      << op->getName() << " " << op->getAttr("source");
+  return text;
+}
+
+TEST_F(Scheduled, MeansWhatOneRankMeans) {
+  for (verify::Places places : {verify::Places::arena, verify::Places::apart})
+    EXPECT_EQ(runChanged([](mlir::ModuleOp) {}, places), "");
+}
+
+TEST_F(Scheduled, NeedsEachInstruction) {
+  size_t count = instructionsOf(all.program->module()).size();
+  ASSERT_GT(count, 100u);
+  for (size_t i = 0; i < count; ++i) {
+    std::string name;
+    std::string found = runChanged([&](mlir::ModuleOp module) {
+      InstructionOpInterface op = instructionsOf(module)[i];
+      name = nameOf(op);
+      op->erase();
+    });
+    EXPECT_NE(found, "") << "without " << name << " nothing changed";
+  }
+}
+
+/// Behind its reader an instruction's result comes too late.
+TEST_F(Scheduled, NeedsEachCollectiveWhereItStands) {
+  size_t count = instructionsOf(all.program->module()).size(), moved = 0;
+  for (size_t i = 0; i < count; ++i) {
+    bool isMoved = false;
+    std::string name,
+        found = runChanged([&](mlir::ModuleOp module) {
+          InstructionOpInterface op = instructionsOf(module)[i];
+          if (!llvm::isa<schedule::CollectiveOp>(op.getOperation()))
+            return;
+          name = nameOf(op);
+          isMoved = true;
+          op->moveBefore(op->getBlock(), op->getBlock()->end());
+        });
+    if (isMoved)
+      EXPECT_NE(found, "") << name << " may stand anywhere";
+    moved += isMoved;
+  }
+  EXPECT_GT(moved, 20u);
+}
+
+} // namespace
