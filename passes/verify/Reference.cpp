@@ -25,6 +25,7 @@ spec::Spec oneRankOf(const spec::Spec &spec) {
   alone.batch.micro = spec.batch.global / spec.microbatches();
   alone.collectives.clear();
   alone.memoryPerRankBytes.reset();
+  alone.recompute = spec::Recompute::none;
   return alone;
 }
 

@@ -38,9 +38,10 @@ std::vector<char> spread(const plan::Plan &plan) {
   return {bytes, bytes + builder.GetSize()};
 }
 
-absl::StatusOr<std::vector<std::string>>
-runTables(const plan::Plan &plan, KernelFunctions kernels, const StepData &data,
-          const StepEnd &expected, double tolerance) {
+absl::StatusOr<Findings> runTables(const plan::Plan &plan,
+                                   KernelFunctions kernels,
+                                   const StepData &data,
+                                   const StepEnd &expected, double tolerance) {
   auto machine = Machine::create(plan, std::move(kernels), data);
   MESHWORK_RETURN_IF_ERROR(machine.status());
   MESHWORK_RETURN_IF_ERROR(loadStates(plan, **machine));
@@ -49,10 +50,10 @@ runTables(const plan::Plan &plan, KernelFunctions kernels, const StepData &data,
 }
 } // namespace
 
-FailureOr<std::vector<std::string>>
-runPlan(ModuleOp module, const spec::Spec &spec, uint32_t vocabulary,
-        const StepData &data, const StepEnd &expected, Places places,
-        double tolerance) {
+FailureOr<Findings> runPlan(ModuleOp module, const spec::Spec &spec,
+                            uint32_t vocabulary, const StepData &data,
+                            const StepEnd &expected, Places places,
+                            double tolerance) {
   FailureOr<std::vector<char>> file =
       target::planWithoutCode(module, spec, {"model", "", vocabulary, {}});
   if (failed(file))
@@ -61,11 +62,11 @@ runPlan(ModuleOp module, const spec::Spec &spec, uint32_t vocabulary,
   KernelFunctions kernels = functionsOf(module, *plan::GetPlan(payload.data()));
   if (places == Places::apart)
     payload = spread(*plan::GetPlan(payload.data()));
-  auto lines = runTables(*plan::GetPlan(payload.data()), std::move(kernels),
-                         data, expected, tolerance);
-  if (lines.ok())
-    return *lines;
-  return std::vector<std::string>{std::string(lines.status().message())};
+  auto findings = runTables(*plan::GetPlan(payload.data()), std::move(kernels),
+                            data, expected, tolerance);
+  if (findings.ok())
+    return *findings;
+  return Findings{{std::string(findings.status().message())}};
 }
 
 } // namespace meshwork::verify

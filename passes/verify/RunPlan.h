@@ -11,13 +11,14 @@ namespace meshwork::verify {
 /// that a mistake of the arena shows as a difference between the two.
 enum class Places { arena, apart };
 
-/// What differs, one line each; empty when all ranks together mean what one
-/// rank means. `module` has gone through the phase `memory` for `spec`. A plan
-/// that cannot be run to its end is one such line: see Machine.h. Fails with a
+/// No problems when all ranks together mean what one rank means. `module` has
+/// gone through the phase `memory` for `spec`. A plan that cannot be run to its
+/// end has one problem: see Machine.h. Fails with a
 /// diagnostic when no plan can be made of it.
-mlir::FailureOr<std::vector<std::string>>
-runPlan(mlir::ModuleOp module, const spec::Spec &spec, uint32_t vocabulary,
-        const StepData &data, const StepEnd &expected,
-        Places places = Places::arena, double tolerance = 1e-9);
+mlir::FailureOr<Findings> runPlan(mlir::ModuleOp module, const spec::Spec &spec,
+                                  uint32_t vocabulary, const StepData &data,
+                                  const StepEnd &expected,
+                                  Places places = Places::arena,
+                                  double tolerance = 1e-9);
 
 } // namespace meshwork::verify

@@ -114,13 +114,15 @@ public:
   }
   void addPadding(double value) { hasPadding |= value != 0; }
 
+  double difference() const {
+    return std::sqrt(error) / std::max(std::sqrt(norm), 1e-30);
+  }
   std::string problem(double tolerance) const {
     if (llvm::is_contained(seen, false))
       return "no rank has element " +
              std::to_string(llvm::find(seen, false) - seen.begin());
-    double relative = std::sqrt(error) / std::max(std::sqrt(norm), 1e-30);
-    if (!(relative <= tolerance))
-      return absl::StrCat("differs by ", relative);
+    if (!(difference() <= tolerance))
+      return absl::StrCat("differs by ", difference());
     if (copiesDiffer)
       return "copies of ranks differ in their bits";
     return hasPadding ? "padding is not zero" : "";
@@ -185,12 +187,15 @@ public:
     return absl::OkStatus();
   }
 
-  std::vector<std::string> problems(double tolerance) const {
-    std::vector<std::string> lines;
-    for (const auto &[name, gathered] : all)
+  Findings findings(double tolerance) const {
+    Findings found;
+    for (const auto &[name, gathered] : all) {
+      ++found.compared;
+      found.largest = std::max(found.largest, gathered.difference());
       if (std::string problem = gathered.problem(tolerance); !problem.empty())
-        lines.push_back(name + ": " + problem);
-    return lines;
+        found.problems.push_back(name + ": " + problem);
+    }
+    return found;
   }
 
 private:
@@ -199,8 +204,8 @@ private:
 };
 } // namespace
 
-std::vector<std::string> compare(const plan::Plan &plan, Machine &machine,
-                                 const StepEnd &expected, double tolerance) {
+Findings compare(const plan::Plan &plan, Machine &machine,
+                 const StepEnd &expected, double tolerance) {
   Comparison comparison(plan, expected);
   for (uint32_t rank = 0; rank < machine.numRanks(); ++rank) {
     RankState &state = machine.rank(rank);
@@ -210,9 +215,9 @@ std::vector<std::string> compare(const plan::Plan &plan, Machine &machine,
         });
     status.Update(comparison.addResults(state));
     if (!status.ok())
-      return {absl::StrCat("rank ", rank, ": ", status.message())};
+      return {{absl::StrCat("rank ", rank, ": ", status.message())}};
   }
-  return comparison.problems(tolerance);
+  return comparison.findings(tolerance);
 }
 
 } // namespace meshwork::verify

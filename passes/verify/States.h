@@ -32,10 +32,16 @@ interpreter::Tensor initialState(const StateName &name,
 /// Puts each rank's part of it in place.
 absl::Status loadStates(const plan::Plan &plan, Machine &machine);
 
-/// One line for each state, or result, of the ranks that differs from one
-/// rank's: by more than `tolerance` in the 2-norm, relative; between copies;
-/// in padding that is not zero; or since no rank has an element.
-std::vector<std::string> compare(const plan::Plan &plan, Machine &machine,
-                                 const StepEnd &expected, double tolerance);
+/// How all ranks compare with one.
+struct Findings {
+  /// One line for each state, or result, of the ranks that differs from one
+  /// rank's: by more than the tolerance in the 2-norm, relative; between
+  /// copies; in padding that is not zero; or since no rank has an element.
+  std::vector<std::string> problems;
+  size_t compared = 0; // states and results
+  double largest = 0;  // difference among them
+};
+Findings compare(const plan::Plan &plan, Machine &machine,
+                 const StepEnd &expected, double tolerance);
 
 } // namespace meshwork::verify

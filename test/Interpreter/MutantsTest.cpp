@@ -85,6 +85,10 @@ public:
         mutation.apply(op);
         EXPECT_EQ(isNoticed(mutation.name), noticed) << mutation.name << " at\n"
                                                      << text;
+        if (noticed && (runsAll || ++count % 16 == 0))
+          EXPECT_NE(subject.compiled.runAsPlan(12), "")
+              << "by running the plan: " << mutation.name << " at\n"
+              << text;
         subject.putBack();
       }
   }
@@ -102,6 +106,8 @@ private:
     return !compareSteps(result, expected).empty() && ++byResult[name];
   }
 
+  const bool runsAll = std::getenv("MESHWORK_ALL_CASES") != nullptr;
+  int count = 0;
   Subject &subject;
   const StepData &data;
   const StepResult &expected;

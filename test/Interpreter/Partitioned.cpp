@@ -221,7 +221,7 @@ void sumCounts(const Compiled &compiled, StepData &data) {
 
 Compiled::Compiled(const std::string &model, const std::string &specText,
                    int64_t headChunk, const std::string &until)
-    : model(model) {
+    : model(model), until(until) {
   spec::Result parsed = spec::parse(specText, "spec.toml");
   diagnostics = textOf(parsed.diagnostics);
   spec = parsed.spec;
@@ -294,15 +294,24 @@ const verify::StepEnd *Compiled::oneRank(const verify::StepData &data) const {
 }
 
 std::string Compiled::runAsPlan(uint32_t vocabulary) {
-  if (!becomesPlan(vocabulary))
-    return diagnostics;
   verify::StepData data = dataOfPlan(vocabulary);
   const verify::StepEnd *expected = oneRank(data);
   if (!expected)
     return "one rank has no result";
-  auto lines =
-      verify::runPlan(program->module(), *spec, vocabulary, data, *expected);
-  return failed(lines) ? program->diagnostics : llvm::join(*lines, "\n");
+  program->diagnostics.clear();
+  OwningOpRef<ModuleOp> copy(program->module().clone());
+  PassManager passes(copy->getContext());
+  bool isNext = false;
+  for (const pipelines::Phase &phase : pipelines::phases()) {
+    if (isNext)
+      phase.build(passes, *spec);
+    isNext |= phase.name == until;
+  }
+  if (failed(passes.run(*copy)))
+    return "does not compile: " + program->diagnostics;
+  auto found = verify::runPlan(*copy, *spec, vocabulary, data, *expected);
+  return failed(found) ? program->diagnostics
+                       : llvm::join(found->problems, "\n");
 }
 
 /// Before they are made local, which drops their shardings.

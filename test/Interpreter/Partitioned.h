@@ -41,8 +41,8 @@ struct Compiled {
   /// Goes on to a plan, all but its kernels' code. False, and why in
   /// `diagnostics`, where that fails or the launcher would refuse it.
   bool becomesPlan(uint32_t vocabulary);
-  /// The same; then the plan is run on all ranks, byte by byte. What differs
-  /// from one rank, "" when nothing does.
+  /// A copy goes on to a plan, which is run on all ranks, byte by byte. What
+  /// differs from one rank, "" when nothing does.
   std::string runAsPlan(uint32_t vocabulary);
   verify::StepData dataOfPlan(uint32_t vocabulary) const;
   /// What one rank makes of that; null after a failure of the test.
@@ -62,7 +62,7 @@ private:
   bool runPhase(const pipelines::Phase &phase, int64_t headChunk);
   void readArguments();
   void readStates();
-  std::string model;
+  std::string model, until;
   std::optional<spec::Spec> spec;
 };
 

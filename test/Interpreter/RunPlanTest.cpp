@@ -57,7 +57,8 @@ collectives = "always"
       return "cannot be placed";
     auto lines = verify::runPlan(*copy, all.ofSpec(), vocabulary, data,
                                  *expected, places);
-    return failed(lines) ? all.program->diagnostics : llvm::join(*lines, "\n");
+    return failed(lines) ? all.program->diagnostics
+                         : llvm::join(lines->problems, "\n");
   }
 
   static std::vector<InstructionOpInterface>

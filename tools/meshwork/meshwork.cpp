@@ -10,6 +10,7 @@
 #include "tools/meshwork/driver/Files.h"
 #include "tools/meshwork/driver/Inspect.h"
 #include "tools/meshwork/driver/Schedule.h"
+#include "tools/meshwork/driver/VerifyRun.h"
 
 namespace {
 using namespace meshwork::driver;
@@ -30,6 +31,9 @@ constexpr const char *explainExamples = R"(Examples:
   meshwork explain model.mwplan model.embed_tokens.weight
   meshwork explain model.mwplan 'model.layers.*.mlp.up_proj.weight' --json
   meshwork explain model.mwplan --measured trace.json)";
+constexpr const char *verifyExamples = R"(Examples:
+  meshwork verify model.mwplan
+  meshwork verify config.json --spec spec.toml --by-running)";
 constexpr const char *scheduleExamples = R"(Examples:
   meshwork schedule zb-h1 --stages 4 --microbatches 8
   meshwork schedule own.csv --costs costs.toml --svg own.svg
@@ -113,6 +117,31 @@ void addExplain(CLI::App &app, ExplainOptions &options) {
       ->excludes(schedule);
   command->add_option("--svg", options.svg,
                       "also draw the pipeline: an SVG file (- is stdout)");
+}
+
+CLI::App *addVerify(CLI::App &app, std::string &subject, bool &byRunning,
+                    VerifyRunOptions &options) {
+  CLI::App *command = app.add_subcommand(
+      "verify", "Check a plan as the launcher does, or what a spec computes");
+  command->footer(verifyExamples);
+  command
+      ->add_option("subject", subject,
+                   "a plan; with --by-running a model, as of compile")
+      ->required();
+  CLI::Option *run = command->add_flag(
+      "--by-running", byRunning,
+      "make the model and the spec small, run all ranks and one rank in double "
+      "precision, and compare loss, gradients and all states");
+  CLI::Option *spec =
+      command->add_option("--spec", options.spec, "the spec, a TOML file");
+  spec->needs(run);
+  run->needs(spec);
+  command
+      ->add_option("--set", options.overrides,
+                   "override a key of the spec: section.key=value")
+      ->allow_extra_args(false)
+      ->needs(run);
+  return command;
 }
 
 CLI::App *addSchedule(CLI::App &app, ScheduleOptions &options) {
@@ -251,9 +280,9 @@ int main(int argc, char **argv) {
                      "the .mlir to write (default: stdout)");
   ExplainOptions explainOptions;
   addExplain(app, explainOptions);
-  CLI::App *verify =
-      app.add_subcommand("verify", "Check a plan as the launcher does");
-  verify->add_option("plan", plan, "a plan")->required();
+  VerifyRunOptions verifyOptions;
+  bool byRunning = false;
+  CLI::App *verify = addVerify(app, plan, byRunning, verifyOptions);
   ScheduleOptions scheduleOptions;
   CLI::App *schedules = addSchedule(app, scheduleOptions);
   CheckpointOptions checkpointOptions;
@@ -264,8 +293,10 @@ int main(int argc, char **argv) {
     return *code;
   if (import->parsed())
     return importModel(config, output);
-  if (verify->parsed())
-    return verifyPlan(plan);
+  if (verify->parsed()) {
+    verifyOptions.model = plan;
+    return byRunning ? verifyByRunning(verifyOptions) : verifyPlan(plan);
+  }
   if (schedules->parsed())
     return schedule(scheduleOptions);
   if (checkpointOptions.command->parsed())

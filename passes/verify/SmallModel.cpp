@@ -1,0 +1,101 @@
+#include "passes/verify/SmallModel.h"
+
+#include "dialects/transformer/Transformer.h"
+
+using namespace mlir;
+using namespace meshwork::transformer;
+namespace meshwork::verify {
+
+//===-- Sizes ---------------------------------------------------------------//
+
+ModelDims::ModelDims(ModuleOp model) {
+  model.walk([&](Operation *op) {
+    for (Type type : op->getResultTypes())
+      addType(type);
+    for (Region &region : op->getRegions())
+      for (Block &block : region)
+        for (Type type : block.getArgumentTypes())
+          addType(type);
+    addOp(op);
+  });
+  for (const std::string &name : fixed)
+    sizes.erase(name);
+}
+
+void ModelDims::addType(Type type) {
+  auto tensor = dyn_cast<RankedTensorType>(type);
+  if (!tensor || !isNamedTensor(type))
+    return;
+  for (auto [name, size] :
+       llvm::zip_equal(dimsOf(tensor).getNames(), tensor.getShape())) {
+    auto [known, isNew] = sizes.try_emplace(name.getValue().str(), size);
+    if (!isNew && known->second != size)
+      fixed.insert(known->first);
+  }
+}
+
+void ModelDims::addOp(Operation *op) {
+  if (auto rope = dyn_cast<RopeOp>(op))
+    even.insert(dimsOf(rope.getInput()).getNames().back().getValue().str());
+  if (auto attention = dyn_cast<AttentionOp>(op)) {
+    constexpr size_t heads = 2; // [b, s, heads, d]
+    keysOf[dimsOf(attention.getQ()).getNames()[heads].getValue().str()] =
+        dimsOf(attention.getK()).getNames()[heads].getValue().str();
+    if (attention.getWindow() > 0)
+      windows.insert(static_cast<int64_t>(attention.getWindow()));
+  }
+  if (auto slice = dyn_cast<SliceOp>(op)) {
+    // Parts of one size, such as q, k and v, are told by their offsets.
+    bool isTable = tensorType(slice.getResult()).getRank() ==
+                       tensorType(slice.getInput()).getRank() &&
+                   slice.getOffset() == 0;
+    (isTable ? tables : fixed).insert(slice.getDim().str());
+  }
+  if (isa<RotaryTableOp, UnsliceOp, RollOp>(op))
+    for (Value value : op->getResults())
+      for (StringAttr name : dimsOf(value).getNames())
+        fixed.insert(name.getValue().str());
+}
+
+static Type resized(Type type, const SmallSizes &sizes) {
+  auto tensor = dyn_cast<RankedTensorType>(type);
+  if (!tensor || !isNamedTensor(type))
+    return type;
+  SmallVector<int64_t> shape(tensor.getShape());
+  for (auto [name, size] : llvm::zip_equal(dimsOf(tensor).getNames(), shape))
+    if (auto found = sizes.dims.find(name.getValue().str());
+        found != sizes.dims.end() && !ShapedType::isDynamic(size))
+      size = found->second;
+  return RankedTensorType::get(shape, tensor.getElementType(),
+                               tensor.getEncoding());
+}
+
+static void resizeOp(Operation *op, const SmallSizes &sizes) {
+  if (auto parameter = dyn_cast<ParameterOp>(op))
+    parameter.removeFileShapeAttr();
+  if (auto rope = dyn_cast<RopeOp>(op)) {
+    auto kept = rope.getInverseFrequencies().take_front(
+        tensorType(rope.getInput()).getShape().back() / 2);
+    rope.setInverseFrequencies(kept);
+  }
+  if (auto attention = dyn_cast<AttentionOp>(op))
+    if (auto found =
+            sizes.windows.find(static_cast<int64_t>(attention.getWindow()));
+        found != sizes.windows.end())
+      attention.setWindow(found->second);
+}
+
+void resize(ModuleOp model, const SmallSizes &sizes) {
+  AttrTypeReplacer types;
+  types.addReplacement([&](Type type) -> std::optional<Type> {
+    if (!isa<RankedTensorType>(type))
+      return std::nullopt;
+    return resized(type, sizes);
+  });
+  types.recursivelyReplaceElementsIn(model, /*replaceAttrs=*/true,
+                                     /*replaceLocs=*/false,
+                                     /*replaceTypes=*/true);
+  model.walk([&](Operation *op) { resizeOp(op, sizes); });
+}
+
+} // namespace meshwork::verify

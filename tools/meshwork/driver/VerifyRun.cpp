@@ -1,0 +1,228 @@
+#include "tools/meshwork/driver/VerifyRun.h"
+
+#include "lib/Spec/Words.h"
+#include "meshwork/Text/Counted.h"
+#include "mlir/Pass/PassManager.h"
+#include "passes/pipelines/Pipelines.h"
+#include "passes/pipelines/SpecFiles.h"
+#include "passes/transform/Passes.h"
+#include "passes/verify/Reference.h"
+#include "passes/verify/RunPlan.h"
+#include "passes/verify/Shrink.h"
+#include "tools/meshwork/driver/Choices.h"
+#include "tools/meshwork/driver/Files.h"
+#include "tools/meshwork/driver/Guard.h"
+#include "tools/meshwork/driver/Model.h"
+#include "tools/meshwork/driver/SpecErrors.h"
+#include "llvm/ADT/StringExtras.h"
+#include "llvm/Support/Format.h"
+
+using namespace mlir;
+
+namespace meshwork::driver {
+namespace {
+
+class VerifyRun {
+public:
+  VerifyRun(const VerifyRunOptions &options, const std::string &specText,
+            const std::string &modelText)
+      : options(options), specText(specText), modelText(modelText) {}
+
+  int run() {
+    for (auto step : {&VerifyRun::readSpec, &VerifyRun::readModel,
+                      &VerifyRun::makeSmall, &VerifyRun::runOneRank})
+      if (int code = (this->*step)(); code != ok)
+        return code;
+    for (spec::Context context : contexts())
+      if (int code = runAllRanks(context); code != ok)
+        return code;
+    return ok;
+  }
+
+private:
+  int readSpec() {
+    beginReading(options.spec, badSpec, specText.size());
+    spec::Result result =
+        spec::parse(specText, options.spec, options.overrides);
+    // Sizes of microbatches become small anyway.
+    if (result.spec && result.spec->batch.micro == 0) {
+      std::vector<std::string> overrides = options.overrides;
+      overrides.push_back("batch.micro=1");
+      result = spec::parse(specText, options.spec, overrides);
+    }
+    endReading();
+    llvm::errs() << meshwork::textOf(result.diagnostics);
+    if (!result.spec)
+      return badSpec;
+    spec = *result.spec;
+    origins = result.origins;
+    int code = ok;
+    Diagnostics wrong = pipelines::resolveFiles(
+        spec, origins, options.spec,
+        [&](const std::string &path) { return readFile(path, code); });
+    llvm::errs() << meshwork::textOf(wrong);
+    return code != ok ? code : hasErrors(wrong) ? badSpec : ok;
+  }
+
+  /// As `compile` does: the limits of reading hold until the first phase has
+  /// looked at a copy.
+  int readModel() {
+    beginReading(options.model, badData, modelText.size());
+    int code = isConfig(options.model)
+                   ? model.importConfig(modelText, options.model)
+                   : model.readText(modelText, options.model);
+    if (code != ok)
+      return code;
+    SpecErrors ofSpec(model.module()->getContext(), spec, origins);
+    OwningOpRef<ModuleOp> copy(model.module().clone());
+    LogicalResult fine = runPhase(*copy, spec, "input");
+    endReading();
+    if (succeeded(fine)) // What the large step has too much or too little of.
+      fine = runPhase(*copy, spec, "step");
+    return succeeded(fine) ? ok : ofSpec.any() ? badSpec : badData;
+  }
+
+  int makeSmall() {
+    FailureOr<verify::SmallStep> made =
+        verify::shrink(model.module(), spec, model.vocabulary());
+    if (failed(made))
+      return internal;
+    small = std::move(*made);
+    std::string said = small.said.empty()
+                           ? "the step is run as it is"
+                           : "made small: " + llvm::join(small.said, ", ");
+    return writeOut(said + "\n");
+  }
+
+  /// All phases up to `last`, on `module`.
+  LogicalResult runPhases(ModuleOp module, spec::Spec &of, StringRef last) {
+    for (const pipelines::Phase &phase : pipelines::phases()) {
+      std::string said;
+      if (failed(chooseBefore(phase.name, module, of, said)))
+        return failure();
+      if (of.recompute == spec::Recompute::byBudget)
+        takeTurns(of.recomputeOfLayers);
+      PassManager passes(module.getContext());
+      if (phase.name == "fuse") {
+        transform::ExpandHeadPassOptions head;
+        head.chunk = small.headChunk;
+        passes.addPass(transform::createExpandHeadPass(head));
+      }
+      phase.build(passes, of);
+      passes.addPass(pipelines::createGatePass(phase.name));
+      if (failed(passes.run(module)))
+        return failure();
+      if (phase.name == last)
+        break;
+    }
+    return success();
+  }
+
+  /// Every policy, where the compiler would have chosen by memory.
+  static void takeTurns(std::vector<spec::Recompute> &layers) {
+    constexpr auto policies = static_cast<size_t>(spec::Recompute::byBudget);
+    for (auto [i, layer] : llvm::enumerate(layers))
+      layer = static_cast<spec::Recompute>(i % policies);
+  }
+
+  int runOneRank() {
+    OwningOpRef<ModuleOp> one(model.module().clone());
+    spec::Spec alone = verify::oneRankOf(small.spec);
+    data.emplace(small.spec.batch.global, small.spec.batch.sequence,
+                 small.vocabulary, /*seed=*/1);
+    SpecErrors ofSpec(one->getContext(), alone, origins);
+    if (failed(runPhases(*one, alone, "fuse")))
+      return ofSpec.any() ? badSpec : internal;
+    FailureOr<verify::StepEnd> end =
+        verify::runReference(*one, *data, small.spec.microbatches());
+    if (failed(end))
+      return internal;
+    expected = std::move(*end);
+    return ok;
+  }
+
+  /// Those that the compiler may choose.
+  std::vector<spec::Context> contexts() const {
+    using spec::Context;
+    if (small.spec.context != Context::byCost || !small.spec.splits("sequence"))
+      return {small.spec.context};
+    return {Context::gathered, Context::ulysses, Context::ring};
+  }
+
+  int runAllRanks(spec::Context context) {
+    OwningOpRef<ModuleOp> all(model.module().clone());
+    spec::Spec of = small.spec;
+    of.context = context;
+    bool isOneOfSeveral = contexts().size() > 1;
+    {
+      std::optional<QuietTrials> quiet;
+      std::optional<SpecErrors> ofSpec;
+      if (isOneOfSeveral)
+        quiet.emplace(all->getContext());
+      else
+        ofSpec.emplace(all->getContext(), of, origins);
+      if (failed(runPhases(*all, of, "memory"))) {
+        if (quiet && quiet->areRefused())
+          return ok; // not a choice for this model
+        if (quiet)
+          quiet->tell();
+        return ofSpec && ofSpec->any() ? badSpec : internal;
+      }
+    }
+    FailureOr<verify::Findings> found =
+        verify::runPlan(*all, of, small.vocabulary, *data, expected);
+    if (failed(found))
+      return internal;
+    return tell(isOneOfSeveral ? "context.method " +
+                                     std::string(spec::wordOf(context)) + ": "
+                               : "",
+                *found);
+  }
+
+  int tell(const std::string &of, const verify::Findings &found) {
+    std::string text;
+    llvm::raw_string_ostream stream(text);
+    if (found.problems.empty()) {
+      stream << of << "what " << counted(small.spec.numRanks(), "rank")
+             << " and one rank compute is equal: loss, gradients and states, "
+             << found.compared << " in all, differ by "
+             << llvm::format("%.1e", found.largest) << " at most\n";
+      return writeOut(text);
+    }
+    stream << "meshwork: error: " << of
+           << "ranks do not compute what one rank computes; please report it "
+              "with the model and the spec\n";
+    for (const std::string &line : found.problems)
+      stream << "  " << line << "\n";
+    llvm::errs() << text;
+    return internal;
+  }
+
+  const VerifyRunOptions &options;
+  const std::string &specText, &modelText;
+  spec::Spec spec;
+  target::Origins origins;
+  Model model;
+  verify::SmallStep small;
+  std::optional<verify::StepData> data;
+  verify::StepEnd expected;
+};
+} // namespace
+
+int verifyByRunning(const VerifyRunOptions &given) {
+  VerifyRunOptions options = given;
+  options.model = modelFile(given.model);
+  int code =
+      checkUses({{"the spec", options.spec}, {"the model", options.model}});
+  if (code != ok)
+    return code;
+  std::string specText = readFile(options.spec, code).value_or("");
+  if (code != ok)
+    return code;
+  std::string modelText = driver::readModel(given.model, code).value_or("");
+  if (code != ok)
+    return code;
+  return guarded([&] { return VerifyRun(options, specText, modelText).run(); });
+}
+
+} // namespace meshwork::driver
