@@ -190,11 +190,11 @@ private:
       if (size <= 2 || ShapedType::isDynamic(size))
         continue;
       std::vector<Split> splits = splitsOf(name);
-      if (dims.even.count(name))
-        splits.push_back({2, 2});
       int64_t least =
           dims.tables.count(name) ? leastTable(size) : leastOfDim(dims, name);
       sizes.dims[name] = leastSize(size, splits, least);
+      if (dims.even.count(name))
+        sizes.dims[name] = llvm::alignTo(sizes.dims[name], 2);
     }
     for (const auto &[queries, keys] : dims.keysOf)
       shrinkHeads(dims, queries, keys, sizes);

@@ -99,6 +99,14 @@ class RandomSpecs(unittest.TestCase):
             with self.subTest(seed=seed):
                 self.check_case(model, training, layout)
 
+    def test_small_forms_equal_one_rank(self):
+        """`verify --by-running` raises no false alarm, and refuses what `compile` refuses at most."""
+        for seed, _, model, training, layout in self.cases(30):
+            with self.subTest(seed=seed):
+                done = self.space.call("meshwork", "verify", self.space.model(model.config), "--spec",
+                                       self.space.write(".toml", layout.spec()), "--by-running")
+                self.assertIn(done.returncode, (0, 78) if layout.pins else (0,), done.stderr)
+
     def test_emulated_gpus_equal_one_rank(self):
         for seed, _, model, training, layout in self.cases(5, device="cuda", most_ranks=4):
             with self.subTest(seed=seed):
