@@ -28,20 +28,16 @@ LogicalResult emit(FusedOp op, Lowering &to) {
   return success();
 }
 
-/// Elementwise results are computed in the place of the state, and a gradient's
-/// sum is where sums of it go; anything else has no business here.
+/// Most values are made in the place of the state, and a gradient's sum is
+/// where sums of it go. What could not be made there is copied.
 LogicalResult emit(AssignOp op, Lowering &to) {
-  FailureOr<Place> value = to.placement.of(op.getValue());
-  if (failed(value))
-    return failure();
-  Place state = to.placement.states.of(op.getKey(), tensorType(op.getValue()));
-  bool isReduced = op.getKind() == StateKind::gradient &&
-                   to.gradients.parameterOf(op.getValue()) == op.getName();
-  if (value->buffer == state.buffer || isReduced)
+  if (op.getKind() == StateKind::gradient &&
+      to.gradients.parameterOf(op.getValue()) == op.getName())
     return success();
-  return op.emitOpError(
-      "assigns a value that lies elsewhere; it is assigned twice, or is itself "
-      "a parameter or a part of a tensor");
+  FailureOr<Place> state = to.placement.ofState(op);
+  return failed(state)
+             ? failure()
+             : copyUnlessThere(op.getLoc(), op.getValue(), *state, to);
 }
 
 } // namespace meshwork::schedule

@@ -3,6 +3,7 @@
 #include "passes/analysis/SpecKey.h"
 #include "passes/schedule/Lowering.h"
 #include "passes/schedule/LoweringModels.h"
+#include "passes/schedule/Overwrites.h"
 #include "passes/schedule/Passes.h"
 
 using namespace mlir;
@@ -86,6 +87,8 @@ private:
                       reductionOrder == spec::ReductionOrder::any);
     if (failed(lowerMicrobatch(microbatch, lowering)) ||
         failed(lowerUpdate(update, lowering)) ||
+        failed(checkOverwrites(microbatch.front(), lowering.placement)) ||
+        failed(checkOverwrites(update.front(), lowering.placement)) ||
         failed(describeState(microbatch, lowering)) ||
         (float8Unit > 0 && failed(checkFloat8(program, float8Unit))))
       return failure();

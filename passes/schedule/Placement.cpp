@@ -33,15 +33,50 @@ LogicalResult Placement::takeOver(Value operand, Value result) {
   return success();
 }
 
+/// Ops that read `value`, or a view of it.
+static void addReaders(Value value, SmallVector<Operation *> &readers) {
+  for (Operation *user : value.getUsers()) {
+    readers.push_back(user);
+    if (isa<SliceOp, mesh::SliceOp>(user))
+      addReaders(user->getResult(0), readers);
+  }
+}
+
+void Placement::findReaders(Block &block) {
+  readersIn = &block;
+  readers.clear();
+  for (Operation &op : block) {
+    if (auto parameter = dyn_cast<transformer::ParameterOp>(op))
+      addReaders(parameter, readers[parameter.getName()]);
+    if (auto state = dyn_cast<StateOp>(op))
+      addReaders(state, readers[state.getName()]);
+  }
+}
+
+bool Placement::areReadBefore(AssignOp assign, Operation *maker) {
+  Block &block = *assign->getBlock();
+  if (!maker || maker->getBlock() != &block)
+    return false;
+  if (readersIn != &block)
+    findReaders(block);
+  // States of one parameter may share bytes, as weight and master do in f32.
+  return llvm::all_of(readers[assign.getName()], [&](Operation *reader) {
+    Operation *inBlock = block.findAncestorOpInBlock(*reader);
+    return inBlock == maker || inBlock->isBeforeInBlock(maker) ||
+           reader == assign;
+  });
+}
+
 /// The state that `assign` writes, or its part.
-FailureOr<Place> Placement::assigned(Value value, AssignOp assign) {
+FailureOr<Place> Placement::ofState(AssignOp assign) {
   StateKey key = assign.getKey();
+  RankedTensorType type = tensorType(assign.getValue());
   if (!assign.getDim())
-    return states.of(key, tensorType(value));
+    return states.of(key, type);
   for (auto op : assign->getParentOfType<func::FuncOp>().getOps<StateOp>())
     if (op.getKey() == key)
       return partOf(states.of(key, op.getType()), op.getType(),
-                    assign.getDimAttr(), assign.getOffset(), tensorType(value));
+                    assign.getDimAttr(), assign.getOffset(), type);
   return assign.emitOpError("writes part of a state that nothing here reads");
 }
 
@@ -98,8 +133,9 @@ FailureOr<Place> Placement::find(Value value) {
       if (succeeded(block))
         return block;
     }
-    if (auto assign = dyn_cast<AssignOp>(user))
-      return assigned(value, assign);
+    if (auto assign = dyn_cast<AssignOp>(user);
+        assign && areReadBefore(assign, op))
+      return ofState(assign);
     if (isa<YieldOp>(user))
       return yielded(value, cast<transformer::RepeatOp>(user->getParentOp()));
     auto unslice = dyn_cast<UnsliceOp>(user);

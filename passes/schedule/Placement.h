@@ -6,8 +6,9 @@
 
 namespace meshwork::schedule {
 
-/// Finds the place of each value: state that it is assigned to, a whole that it
-/// is a part of, or else a buffer of its own.
+/// Finds the place of each value: state that it is assigned to, if nothing
+/// reads the old content later; a whole that it is a part of; or else a buffer
+/// of its own.
 class Placement {
 public:
   /// `rowBytes`: see Passes.td at row-bytes.
@@ -16,6 +17,13 @@ public:
         mesh(mesh::meshOf(module)) {}
 
   ::mlir::FailureOr<Place> of(::mlir::Value value);
+  /// Of the state that `assign` writes, or of the part of it.
+  ::mlir::FailureOr<Place> ofState(transformer::AssignOp assign);
+  /// Where it lies, if that has been asked before; else null.
+  const Place *known(::mlir::Value value) const {
+    auto found = places.find(value);
+    return found == places.end() ? nullptr : &found->second;
+  }
   /// Puts `value` where another one lies.
   void set(::mlir::Value value, Place place) { places[value] = place; }
   /// Puts `result` where `operand` lies, which must have no other use.
@@ -31,10 +39,14 @@ private:
   ::mlir::FailureOr<Place> yielded(::mlir::Value value,
                                    transformer::RepeatOp repeat);
   ::mlir::FailureOr<Place> gathered(mesh::AllGatherOp gather);
-  ::mlir::FailureOr<Place> assigned(::mlir::Value value,
-                                    transformer::AssignOp assign);
+  void findReaders(::mlir::Block &block);
+  /// Whether nothing behind `maker` reads what the state holds before `assign`.
+  bool areReadBefore(transformer::AssignOp assign, ::mlir::Operation *maker);
 
   mesh::MeshAttr mesh; // null: one rank
+  // Of the states in a block, by parameter.
+  ::mlir::Block *readersIn = nullptr;
+  ::llvm::StringMap<::llvm::SmallVector<::mlir::Operation *>> readers;
   ::llvm::DenseMap<::mlir::Value, Place> places;
 };
 

@@ -102,12 +102,12 @@ private:
     if (keepsStages())
       kept = count;
     kept = std::min(kept, count);
-    if (!keepLayers(loss, kept)) {
+    if (!keepLayers(loss, kept, pinned())) {
       small.said.push_back("layers are all kept: they do not hand one tensor "
                            "from each to the next");
       return;
     }
-    say("layers", count, kept);
+    say("layers", count, countLayers(loss));
   }
 
   void shrinkBatch() {
@@ -280,24 +280,32 @@ private:
         std::min<uint64_t>(large.overlap.bucketBytes, smallBucket);
     int64_t tokens = int64_t{spec.batch.micro} * spec.batch.sequence;
     small.headChunk = std::max<int64_t>(1, tokens / 3);
-    dropPins();
   }
 
-  /// Of parameters that are no longer there.
-  void dropPins() {
+  /// Parameters that a pin matches; of a pattern that matches several, the
+  /// first will do.
+  std::set<std::string> pinned() const {
     std::set<std::string> names;
-    model.walk(
-        [&](transformer::ParameterOp op) { names.insert(op.getName().str()); });
-    std::erase_if(small.spec.pins, [&](const spec::TensorPin &pin) {
-      llvm::Expected<llvm::GlobPattern> glob =
-          llvm::GlobPattern::create(pin.name);
-      if (!glob) {
-        llvm::consumeError(glob.takeError());
-        return true;
-      }
-      return llvm::none_of(
-          names, [&](const std::string &name) { return glob->match(name); });
+    for (const spec::TensorPin &pin : large.pins)
+      if (std::string name = firstMatch(pin); !name.empty())
+        names.insert(name);
+    return names;
+  }
+  std::string firstMatch(const spec::TensorPin &pin) const {
+    llvm::Expected<llvm::GlobPattern> glob =
+        llvm::GlobPattern::create(pin.name);
+    std::string found;
+    if (!glob) {
+      llvm::consumeError(glob.takeError());
+      return found;
+    }
+    ModuleOp(model).walk([&](transformer::ParameterOp op) {
+      bool isMatch = glob->match(op.getName());
+      if (isMatch)
+        found = op.getName().str();
+      return isMatch ? WalkResult::interrupt() : WalkResult::advance();
     });
+    return found;
   }
 
   /// By the spec's own checks.

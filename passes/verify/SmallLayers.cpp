@@ -94,10 +94,24 @@ void leaveOut(Layer &layer) {
     op->erase();
 }
 
-/// Which layers stay: the last, one of each kind, then the first ones.
-std::set<size_t> choose(ArrayRef<Layer> layers, size_t count) {
+bool hasOneOf(const Layer &layer, const std::set<std::string> &named) {
+  return llvm::any_of(layer.ops, [&](Operation *op) {
+    auto parameter = dyn_cast<transformer::ParameterOp>(op);
+    return parameter && named.count(parameter.getName().str());
+  });
+}
+
+/// Which layers stay: the last, those that are named, one of each kind, then
+/// the first ones.
+std::set<size_t> choose(ArrayRef<Layer> layers, size_t count,
+                        const std::set<std::string> &named) {
   std::set<size_t> kept = {layers.size() - 1};
   std::set<std::string> kinds = {layers.back().kind};
+  for (auto [i, layer] : llvm::enumerate(layers))
+    if (hasOneOf(layer, named)) {
+      kept.insert(i);
+      kinds.insert(layer.kind);
+    }
   for (auto [i, layer] : llvm::enumerate(layers))
     if (kept.size() < count && kinds.insert(layer.kind).second)
       kept.insert(i);
@@ -109,14 +123,15 @@ std::set<size_t> choose(ArrayRef<Layer> layers, size_t count) {
 
 int64_t countLayers(func::FuncOp loss) { return memory::Layers(loss).count(); }
 
-bool keepLayers(func::FuncOp loss, int64_t count) {
+bool keepLayers(func::FuncOp loss, int64_t count,
+                const std::set<std::string> &named) {
   Chain chain(loss);
   std::vector<Layer> &layers = chain.all();
   if (count >= static_cast<int64_t>(layers.size()))
     return true;
   if (!chain.isWhole())
     return false;
-  std::set<size_t> kept = choose(layers, static_cast<size_t>(count));
+  std::set<size_t> kept = choose(layers, static_cast<size_t>(count), named);
   int64_t number = 0;
   for (auto [i, layer] : llvm::enumerate(layers)) {
     if (!kept.count(i))

@@ -75,8 +75,8 @@ static void resizeOp(Operation *op, const SmallSizes &sizes) {
     parameter.removeFileShapeAttr();
   if (auto embedding = dyn_cast<EmbeddingOp>(op))
     if (std::optional<uint64_t> id = embedding.getPaddingId())
-      embedding.setPaddingId(
-          *id % tensorType(embedding.getTable()).getDimSize(0));
+      embedding.setPaddingId(*id %
+                             tensorType(embedding.getTable()).getDimSize(0));
   if (auto rope = dyn_cast<RopeOp>(op)) {
     auto kept = rope.getInverseFrequencies().take_front(
         tensorType(rope.getInput()).getShape().back() / 2);

@@ -37,10 +37,11 @@ void resize(mlir::ModuleOp model, const SmallSizes &sizes);
 /// Layers of `loss`, and what tells kinds of them apart.
 int64_t countLayers(mlir::func::FuncOp loss);
 
-/// Leaves out layers until `count` are left, of each kind one if possible, and
-/// always the last. Those left are numbered anew. Nothing changes, and the
-/// result is false, where layers are not a chain of which each hands one tensor
-/// to the next.
-bool keepLayers(mlir::func::FuncOp loss, int64_t count);
+/// Leaves out layers until `count` are left, of each kind one if possible. The
+/// last always stays, and so do those with a parameter of `named`. Layers are
+/// numbered anew. Nothing changes, and the result is false, where layers are
+/// not a chain of which each hands one tensor to the next.
+bool keepLayers(mlir::func::FuncOp loss, int64_t count,
+                const std::set<std::string> &named);
 
 } // namespace meshwork::verify

@@ -120,4 +120,57 @@ TEST_F(Scheduled, NeedsEachCollectiveWhereItStands) {
   EXPECT_GT(moved, 20u);
 }
 
+/// Whether an instruction reads by the view, and none writes by it. (A wait's
+/// views are for passes; a plan does not have them.)
+bool isOnlyRead(schedule::ViewOp view) {
+  bool isRead = false;
+  for (mlir::OpOperand &use : view->getUses()) {
+    auto user = llvm::dyn_cast<InstructionOpInterface>(use.getOwner());
+    if (!user || llvm::isa<schedule::WaitOp>(use.getOwner()))
+      continue;
+    unsigned firstWrite = user->getNumOperands() - user.countWrites();
+    if (use.getOperandNumber() >= firstWrite)
+      return false;
+    isRead = true;
+  }
+  return isRead;
+}
+
+/// Read from another buffer of the same size, as a bias from the wrong place:
+/// only the values are others.
+TEST_F(Scheduled, NeedsEachReadFromItsBuffer) {
+  auto viewsOf = [](mlir::ModuleOp module) {
+    std::vector<schedule::ViewOp> list;
+    module.walk([&](schedule::ViewOp op) {
+      if (isOnlyRead(op))
+        list.push_back(op);
+    });
+    return list;
+  };
+  auto otherBuffer = [](schedule::ViewOp view) -> mlir::Value {
+    for (auto buffer : view->getParentOfType<schedule::ProgramOp>()
+                           .getBody()
+                           .getOps<schedule::BufferOp>())
+      if (buffer.getType() == view.getBuffer().getType() &&
+          buffer.getResult() != view.getBuffer())
+        return buffer;
+    return view.getBuffer();
+  };
+  constexpr size_t step = 3; // every third, for time
+  size_t count = viewsOf(all.program->module()).size(), byRunning = 0;
+  for (size_t i = 0; i < count; i += step) {
+    bool isChanged = false;
+    std::string text, found = runChanged([&](mlir::ModuleOp module) {
+                        schedule::ViewOp view = viewsOf(module)[i];
+                        llvm::raw_string_ostream(text) << view;
+                        mlir::Value other = otherBuffer(view);
+                        isChanged = other != view.getBuffer();
+                        view.getBufferMutable().assign(other);
+                      });
+    EXPECT_EQ(found != "", isChanged) << text;
+    byRunning += isChanged && found.find("refuse") == std::string::npos;
+  }
+  EXPECT_GT(byRunning, 20u); // the check of a plan refuses the others
+}
+
 } // namespace
