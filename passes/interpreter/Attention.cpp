@@ -1,6 +1,7 @@
 // attention and its gradient, straight from the formulas: every pair of query
 // and key is visited.
 #include "passes/interpreter/Evaluate.h"
+#include "passes/interpreter/Frame.h"
 
 #include <algorithm>
 #include <array>
@@ -99,6 +100,26 @@ AttentionTerms termsOf(Op op, ArrayRef<Tensor> operands, size_t before,
     terms.keys = &operands[before];
   return terms;
 }
+
+/// `random` operands where the op has them; else, as in a model that is not
+/// decomposed yet, the step inputs that they would be.
+template <typename Op> FailureOr<RandomInputs> randomOf(Op op, Frame &frame) {
+  if (op.getDropoutRate().isZero())
+    return RandomInputs();
+  SmallVector<double> given;
+  for (Value value : op.getRandom())
+    given.push_back(frame.get(value)[0]);
+  if (given.empty())
+    for (StepInput kind :
+         {StepInput::seed, StepInput::step, StepInput::first_sample}) {
+      Results input = frame.readInput(op, kind);
+      if (failed(input))
+        return failure();
+      given.push_back(input->front()[0]);
+    }
+  return RandomInputs{given[0], given[1], given[2],
+                      given.size() > 3 ? static_cast<int64_t>(given[3]) : 0};
+}
 } // namespace
 
 Tensors attend(const AttentionTerms &terms, const Tensor &q, const Tensor &k,
@@ -126,9 +147,12 @@ Tensors attend(const AttentionTerms &terms, const Tensor &q, const Tensor &k,
   return {out, lse};
 }
 
-Results evaluate(AttentionOp op, ArrayRef<Tensor> operands,
-                 RandomInputs random) {
-  return attend(termsOf(op, operands, 3, random), operands[0], operands[1],
+static Results evaluate(AttentionOp op, ArrayRef<Tensor> operands,
+                        Frame &frame) {
+  FailureOr<RandomInputs> random = randomOf(op, frame);
+  if (failed(random))
+    return failure();
+  return attend(termsOf(op, operands, 3, *random), operands[0], operands[1],
                 operands[2]);
 }
 
@@ -161,9 +185,17 @@ Tensors attendBackward(const AttentionTerms &terms, ArrayRef<Tensor> operands) {
   return {dq, dk, dv};
 }
 
-Results evaluate(AttentionGradOp op, ArrayRef<Tensor> operands,
-                 RandomInputs random) {
-  return attendBackward(termsOf(op, operands, 6, random), operands);
+static Results evaluate(AttentionGradOp op, ArrayRef<Tensor> operands,
+                        Frame &frame) {
+  FailureOr<RandomInputs> random = randomOf(op, frame);
+  if (failed(random))
+    return failure();
+  return attendBackward(termsOf(op, operands, 6, *random), operands);
+}
+
+void addAttention(Evaluators &to) {
+  to.add<AttentionOp>(evaluate);
+  to.add<AttentionGradOp>(evaluate);
 }
 
 } // namespace meshwork::interpreter

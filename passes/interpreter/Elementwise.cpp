@@ -56,7 +56,7 @@ double roundedToF8(double value, Type format) {
   return std::fabs(rounded) > largest ? std::copysign(largest, value) : rounded;
 }
 
-Results evaluate(MapOp op, ArrayRef<Tensor> operands) {
+static Results evaluate(MapOp op, ArrayRef<Tensor> operands) {
   FailureOr<ScalarProgram> program = ScalarProgram::compile(op);
   if (failed(program))
     return failure();
@@ -103,13 +103,13 @@ Tensor reduceElements(Reduction kind, RankedTensorType type,
   return combined;
 }
 
-Results evaluate(ReduceOp op, ArrayRef<Tensor> operands) {
+static Results evaluate(ReduceOp op, ArrayRef<Tensor> operands) {
   return Tensors{reduceElements(op.getKind(), tensorType(op.getInput()),
                                 operands[0], tensorType(op.getResult()),
                                 [](ArrayRef<int64_t>) { return true; })};
 }
 
-Results evaluate(RollOp op, ArrayRef<Tensor> operands) {
+static Results evaluate(RollOp op, ArrayRef<Tensor> operands) {
   Tensor result = Tensor::zeros(op.getType());
   int64_t size = result.getShape().back(), shift = op.getShift();
   for (int64_t i = 0; i < result.size(); ++i) {
@@ -117,6 +117,12 @@ Results evaluate(RollOp op, ArrayRef<Tensor> operands) {
     result[i] = operands[0][row + (within + shift) % size];
   }
   return Tensors{result};
+}
+
+void addElementwise(Evaluators &to) {
+  to.add<MapOp>(evaluate);
+  to.add<ReduceOp>(evaluate);
+  to.add<RollOp>(evaluate);
 }
 
 } // namespace meshwork::interpreter

@@ -1,31 +1,16 @@
-// One function per op: operand values in, result values out. Private to this
-// folder.
+// Functions from operand values to result values, one for each op. Private to
+// this folder, and to passes/verify.
 #pragma once
 
 #include "dialects/transformer/Transformer.h"
 #include "passes/interpreter/Tensor.h"
 
+#include <functional>
+
 namespace meshwork::interpreter {
 
 using Tensors = mlir::SmallVector<Tensor>;
 using Results = mlir::FailureOr<Tensors>;
-
-Results evaluate(transformer::MapOp op, mlir::ArrayRef<Tensor> operands);
-Results evaluate(transformer::ReduceOp op, mlir::ArrayRef<Tensor> operands);
-Results evaluate(transformer::RollOp op, mlir::ArrayRef<Tensor> operands);
-Results evaluate(transformer::FusedOp op, mlir::ArrayRef<Tensor> operands);
-Results evaluate(transformer::SliceOp op, mlir::ArrayRef<Tensor> operands);
-Results evaluate(transformer::UnsliceOp op, mlir::ArrayRef<Tensor> operands);
-Results evaluate(transformer::ContractOp op, mlir::ArrayRef<Tensor> operands);
-Results evaluate(transformer::ProductOp op, mlir::ArrayRef<Tensor> operands);
-Results evaluate(transformer::EmbeddingOp op, mlir::ArrayRef<Tensor> operands);
-Results evaluate(transformer::EmbeddingGradOp op,
-                 mlir::ArrayRef<Tensor> operands);
-Results evaluate(transformer::HeadLossOp op, mlir::ArrayRef<Tensor> operands);
-Results evaluate(transformer::HeadLossGradOp op,
-                 mlir::ArrayRef<Tensor> operands);
-Results evaluate(transformer::RotaryTableOp op,
-                 mlir::ArrayRef<Tensor> operands);
 
 /// Seed, step and first sample, as dropout reads them; for attention on a rank
 /// with some of the heads, also the first one's number.
@@ -33,10 +18,47 @@ struct RandomInputs {
   double seed = 0, step = 0, firstSample = 0;
   int64_t firstHead = 0;
 };
-Results evaluate(transformer::AttentionOp op, mlir::ArrayRef<Tensor> operands,
-                 RandomInputs random);
-Results evaluate(transformer::AttentionGradOp op,
-                 mlir::ArrayRef<Tensor> operands, RandomInputs random);
+class Frame;
+
+/// Which function evaluates which op. An op is added in the file that has its
+/// formula, and nowhere else.
+class Evaluators {
+public:
+  using Function = std::function<Results(mlir::Operation *,
+                                         mlir::ArrayRef<Tensor>, Frame &)>;
+  /// All there are.
+  static const Evaluators &all();
+  /// Null where there is none.
+  const Function *find(mlir::Operation *op) const {
+    auto found = functions.find(op->getName().getTypeID());
+    return found == functions.end() ? nullptr : &found->second;
+  }
+
+  template <typename Op>
+  void add(Results (*evaluate)(Op, mlir::ArrayRef<Tensor>)) {
+    functions[mlir::TypeID::get<Op>()] =
+        [evaluate](mlir::Operation *op, mlir::ArrayRef<Tensor> operands,
+                   Frame &) { return evaluate(llvm::cast<Op>(op), operands); };
+  }
+  /// Of an op that asks more of its rank than its operands.
+  template <typename Op>
+  void add(Results (*evaluate)(Op, mlir::ArrayRef<Tensor>, Frame &)) {
+    functions[mlir::TypeID::get<Op>()] =
+        [evaluate](mlir::Operation *op, mlir::ArrayRef<Tensor> operands,
+                   Frame &frame) {
+          return evaluate(llvm::cast<Op>(op), operands, frame);
+        };
+  }
+
+private:
+  llvm::DenseMap<mlir::TypeID, Function> functions;
+};
+// By file.
+void addAttention(Evaluators &to);
+void addElementwise(Evaluators &to);
+void addFused(Evaluators &to);
+void addHeadLoss(Evaluators &to);
+void addMovement(Evaluators &to);
 
 /// What both are told beside their tensors; see Attention in Plan.fbs.
 struct AttentionTerms {

@@ -1,4 +1,4 @@
-// State, step inputs, and which function evaluates which op.
+// State, step inputs, and who evaluates what is neither.
 #include "passes/interpreter/Frame.h"
 
 #include "llvm/ADT/TypeSwitch.h"
@@ -150,29 +150,6 @@ Results Frame::accumulate(AccumulateOp op, const Tensor &value) {
 
 //===-- ops -----------------------------------------------------------------//
 
-/// `random` operands where the op has them; else, as in a model that is not
-/// decomposed yet, the step inputs that they would be.
-template <typename Op>
-Results Frame::evaluateAttention(Op op, const Tensors &x) {
-  RandomInputs random;
-  if (!op.getDropoutRate().isZero()) {
-    SmallVector<double> given;
-    for (Value value : op.getRandom())
-      given.push_back(get(value)[0]);
-    if (given.empty())
-      for (StepInput kind :
-           {StepInput::seed, StepInput::step, StepInput::first_sample}) {
-        Results input = readInput(op, kind);
-        if (failed(input))
-          return failure();
-        given.push_back(input->front()[0]);
-      }
-    random = {given[0], given[1], given[2],
-              given.size() > 3 ? static_cast<int64_t>(given[3]) : 0};
-  }
-  return evaluate(op, x, random);
-}
-
 static Results evaluateConstant(arith::ConstantOp op) {
   if (auto number = dyn_cast<FloatAttr>(op.getValue()))
     return Tensors{Tensor::scalar(number.getValueAsDouble())};
@@ -190,14 +167,21 @@ static Results evaluateCall(func::CallOp call, const Tensors &x) {
   return evaluateFunction(callee, x);
 }
 
+const Evaluators &Evaluators::all() {
+  static const Evaluators evaluators = [] {
+    Evaluators made;
+    for (auto add :
+         {addAttention, addElementwise, addFused, addHeadLoss, addMovement})
+      add(made);
+    return made;
+  }();
+  return evaluators;
+}
+
 Results Frame::evaluateOp(Operation *op, const Tensors &x) {
+  if (const Evaluators::Function *evaluate = Evaluators::all().find(op))
+    return (*evaluate)(op, x, *this);
   return llvm::TypeSwitch<Operation *, Results>(op)
-      .Case<MapOp, ReduceOp, RollOp, FusedOp, SliceOp, UnsliceOp, ContractOp,
-            ProductOp, EmbeddingOp, EmbeddingGradOp, HeadLossOp,
-            HeadLossGradOp>([&](auto known) { return evaluate(known, x); })
-      .Case<AttentionOp, AttentionGradOp>(
-          [&](auto attention) { return evaluateAttention(attention, x); })
-      .Case([&](RotaryTableOp table) { return evaluate(table, x); })
       .Case([&](func::CallOp call) { return evaluateCall(call, x); })
       .Case([&](ParameterOp read) { return readParameter(read); })
       .Case([&](StateOp read) { return readState(op, read.getKey()); })

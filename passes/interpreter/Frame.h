@@ -30,15 +30,16 @@ public:
         range, [&](mlir::Value value) { return values.at(value); });
   }
 
+  /// One number of the step, for `op`.
+  Results readInput(mlir::Operation *op, transformer::StepInput kind);
+
 private:
   Results evaluateOp(mlir::Operation *op, const Tensors &x);
   Results readState(mlir::Operation *op, const StateKey &key);
   Results readParameter(transformer::ParameterOp op);
-  Results readInput(mlir::Operation *op, transformer::StepInput kind);
   Results readBiasCorrection(transformer::StepInputOp op);
   Results assign(transformer::AssignOp op, const Tensor &value);
   Results accumulate(transformer::AccumulateOp op, const Tensor &value);
-  template <typename Op> Results evaluateAttention(Op op, const Tensors &x);
 
   Interpreter &interpreter;
   mlir::DenseMap<mlir::Value, Tensor> values;

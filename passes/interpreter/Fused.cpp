@@ -59,7 +59,7 @@ Results chunkParts(FusedOp op, ReduceOp reduce, const Tensor &input,
 }
 } // namespace
 
-Results evaluate(FusedOp op, ArrayRef<Tensor> operands) {
+static Results evaluate(FusedOp op, ArrayRef<Tensor> operands, Frame &frame) {
   DenseMap<Value, Tensor> values;
   Block &body = op.getBody().front();
   for (auto [argument, operand] :
@@ -69,13 +69,7 @@ Results evaluate(FusedOp op, ArrayRef<Tensor> operands) {
     Tensors inputs;
     for (Value operand : inner.getOperands())
       inputs.push_back(values.at(operand));
-    Results results = failure();
-    if (auto map = dyn_cast<MapOp>(inner))
-      results = evaluate(map, inputs);
-    else if (auto reduce = dyn_cast<ReduceOp>(inner))
-      results = evaluate(reduce, inputs);
-    else
-      results = evaluate(cast<RollOp>(inner), inputs);
+    Results results = (*Evaluators::all().find(&inner))(&inner, inputs, frame);
     if (failed(results))
       return failure();
     for (auto [value, tensor] : llvm::zip_equal(inner.getResults(), *results))
@@ -102,5 +96,7 @@ Results evaluate(FusedOp op, ArrayRef<Tensor> operands) {
   }
   return results;
 }
+
+void addFused(Evaluators &to) { to.add<FusedOp>(evaluate); }
 
 } // namespace meshwork::interpreter

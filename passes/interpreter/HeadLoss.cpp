@@ -101,7 +101,7 @@ void addGradients(HeadLossGradOp op, const Tensors &x, int64_t t,
 }
 } // namespace
 
-Results evaluate(HeadLossOp op, ArrayRef<Tensor> operands) {
+static Results evaluate(HeadLossOp op, ArrayRef<Tensor> operands) {
   const Tensor &hidden = operands[0], &weight = operands[1],
                &targets = operands[2];
   int64_t vocab = weight.getDimSize(0);
@@ -143,12 +143,17 @@ FailureOr<std::vector<Tensors>> evaluateHead(HeadLossGradOp op,
   return results;
 }
 
-Results evaluate(HeadLossGradOp op, ArrayRef<Tensor> operands) {
+static Results evaluate(HeadLossGradOp op, ArrayRef<Tensor> operands) {
   FailureOr<std::vector<Tensors>> results =
       evaluateHead(op, Tensors(operands.begin(), operands.end()));
   if (failed(results))
     return failure();
   return results->front();
+}
+
+void addHeadLoss(Evaluators &to) {
+  to.add<HeadLossOp>(evaluate);
+  to.add<HeadLossGradOp>(evaluate);
 }
 
 } // namespace meshwork::interpreter

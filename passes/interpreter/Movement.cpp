@@ -44,7 +44,7 @@ static FailureOr<Tensor> multiply(StringRef text, RankedTensorType type,
   return result;
 }
 
-Results evaluate(ContractOp op, ArrayRef<Tensor> operands) {
+static Results evaluate(ContractOp op, ArrayRef<Tensor> operands) {
   FailureOr<Tensor> product =
       multiply(op.getEquation(), op.getType(), operands[0], operands[1]);
   if (failed(product))
@@ -88,7 +88,7 @@ static Tensor sumsOf(const Tensor &operand, StringRef term, StringRef result,
   return sums;
 }
 
-Results evaluate(ProductOp op, ArrayRef<Tensor> operands) {
+static Results evaluate(ProductOp op, ArrayRef<Tensor> operands) {
   auto type = tensorType(op.getResult());
   FailureOr<Equation> equation = Equation::parse(op.getEquation());
   FailureOr<Tensor> product =
@@ -153,7 +153,7 @@ Tensor sliceOf(const Tensor &whole, RankedTensorType type, int64_t position,
   return result;
 }
 
-Results evaluate(SliceOp op, ArrayRef<Tensor> operands) {
+static Results evaluate(SliceOp op, ArrayRef<Tensor> operands) {
   return Tensors{
       sliceOf(operands[0], op.getType(), op.getPosition(), op.getOffset())};
 }
@@ -166,7 +166,7 @@ void writeSlice(Tensor &whole, const Tensor &part, int64_t position,
   });
 }
 
-Results evaluate(UnsliceOp op, ArrayRef<Tensor> operands) {
+static Results evaluate(UnsliceOp op, ArrayRef<Tensor> operands) {
   Tensor result = Tensor::zeros(op.getType());
   int64_t position = dimsOf(op.getType()).find(op.getDimAttr());
   for (auto [part, offset] : llvm::zip_equal(operands, op.getOffsets()))
@@ -190,7 +190,7 @@ static FailureOr<int64_t> rowOf(Operation *op, double id, int64_t rows,
          << id << " is outside the table of " << rows << " rows";
 }
 
-Results evaluate(EmbeddingOp op, ArrayRef<Tensor> operands) {
+static Results evaluate(EmbeddingOp op, ArrayRef<Tensor> operands) {
   const Tensor &table = operands[0], &ids = operands[1];
   Tensor result = Tensor::zeros(op.getType());
   int64_t width = table.size() / table.getDimSize(0);
@@ -205,7 +205,7 @@ Results evaluate(EmbeddingOp op, ArrayRef<Tensor> operands) {
   return Tensors{result};
 }
 
-Results evaluate(EmbeddingGradOp op, ArrayRef<Tensor> operands) {
+static Results evaluate(EmbeddingGradOp op, ArrayRef<Tensor> operands) {
   const Tensor &ids = operands[0], &gradient = operands[1];
   Tensor result = Tensor::zeros(op.getType());
   int64_t width = result.size() / result.getDimSize(0);
@@ -222,7 +222,7 @@ Results evaluate(EmbeddingGradOp op, ArrayRef<Tensor> operands) {
 
 //===-- rotary_table --------------------------------------------------------//
 
-Results evaluate(RotaryTableOp op, ArrayRef<Tensor> operands) {
+static Results evaluate(RotaryTableOp op, ArrayRef<Tensor> operands) {
   Tensor cosine = Tensor::zeros(op.getCosine().getType()), sine = cosine;
   int64_t sequence = cosine.getDimSize(0), headDim = cosine.getDimSize(1);
   int64_t half = headDim / 2;
@@ -241,6 +241,16 @@ Results evaluate(RotaryTableOp op, ArrayRef<Tensor> operands) {
       sine.at({row, d}) = sign * scale * std::sin(static_cast<double>(angle));
     }
   return Tensors{cosine, sine};
+}
+
+void addMovement(Evaluators &to) {
+  to.add<ContractOp>(evaluate);
+  to.add<ProductOp>(evaluate);
+  to.add<SliceOp>(evaluate);
+  to.add<UnsliceOp>(evaluate);
+  to.add<EmbeddingOp>(evaluate);
+  to.add<EmbeddingGradOp>(evaluate);
+  to.add<RotaryTableOp>(evaluate);
 }
 
 } // namespace meshwork::interpreter
