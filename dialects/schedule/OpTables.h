@@ -40,7 +40,4 @@ private:
   flatbuffers::FlatBufferBuilder builder{256};
 };
 
-/// Whether the operands of an instruction fit, by lib/Plan/CheckOperands.h.
-mlir::LogicalResult verifyOperands(mlir::Operation *op);
-
 } // namespace meshwork::schedule

@@ -45,6 +45,14 @@ struct AxisName {
 /// What holds of every instruction: its operands are views, and it costs
 /// nothing negative.
 ::mlir::LogicalResult verifyInstruction(::mlir::Operation *op);
+/// Whether the operands of an instruction fit, by lib/Plan/CheckOperands.h.
+::mlir::LogicalResult verifyOperands(::mlir::Operation *op);
+template <typename Op>
+struct OperandsFit : ::mlir::OpTrait::TraitBase<Op, OperandsFit> {
+  static ::mlir::LogicalResult verifyTrait(::mlir::Operation *op) {
+    return verifyOperands(op);
+  }
+};
 
 } // namespace meshwork::schedule
 

@@ -1,6 +1,6 @@
-// Verifiers of instructions. Types and shapes of operands are judged by the
-// check that the launcher runs on plans (lib/Plan/CheckOperands.h); what only
-// an op can have wrong, and its table cannot, is looked at here.
+// Verifiers of instructions that can have something wrong that their tables
+// cannot. Types and shapes of operands are judged by the check that the
+// launcher runs on plans (lib/Plan/CheckOperands.h).
 #include "dialects/schedule/OpTables.h"
 
 using namespace mlir;
@@ -74,12 +74,5 @@ LogicalResult AttentionOp::verify() {
 LogicalResult AttentionGradOp::verify() {
   return failed(verifyRate(*this)) ? failure() : verifyOperands(*this);
 }
-LogicalResult LaunchOp::verify() { return verifyOperands(*this); }
-LogicalResult WaitOp::verify() { return verifyOperands(*this); }
-LogicalResult EmbeddingOp::verify() { return verifyOperands(*this); }
-LogicalResult EmbeddingGradOp::verify() { return verifyOperands(*this); }
-LogicalResult RotaryTableOp::verify() { return verifyOperands(*this); }
-LogicalResult FillOp::verify() { return verifyOperands(*this); }
-LogicalResult CopyBlockOp::verify() { return verifyOperands(*this); }
 
 } // namespace meshwork::schedule

@@ -262,18 +262,23 @@ def Schedule_ParameterOp : Schedule_Op<"parameter"> {
   let hasVerifier = 1; // C1
 }
 
+/// lib/Plan judges the operands, as the launcher does of a plan.
+def Schedule_OperandsFit : NativeOpTrait<"OperandsFit"> {
+  let cppNamespace = "::meshwork::schedule";
+}
 /// Instructions: `source` says where they come from, flops and bytes what they
 /// cost. The operands are what it reads, then what it writes; `writes` counts the
-/// latter where not all of one or the other always are.
-class Schedule_Instruction<string mnemonic, dag attributes, dag reads, dag written, string format, list<Trait> traits = []>
-    : Schedule_Op<mnemonic, traits # [Schedule_InstructionOpInterface]> {
+/// latter where not all of one or the other always are. One that `verifiesMore` has a
+/// verifier of its own.
+class Schedule_Instruction<string mnemonic, dag attributes, dag reads, dag written, string format, list<Trait> traits = [], bit verifiesMore = 0>
+    : Schedule_Op<mnemonic, traits # [Schedule_InstructionOpInterface] # !if(verifiesMore, []<Trait>, [Schedule_OperandsFit])> {
   let arguments = !con((ins StrAttr:$source, I64Attr:$flops, I64Attr:$bytes), attributes, reads, written);
   let assemblyFormat = "$source `flops` $flops `bytes` $bytes " # format;
   code writes = !if(!gt(!size(written), 0),
     "getOperation()->getNumOperands() - getODSOperandIndexAndLength(" # !cast<string>(!size(reads)) # ").first", "0");
   code accessors = "";
   let extraClassDeclaration = "unsigned countWrites() { return " # writes # "; }\n" # accessors;
-  let hasVerifier = 1;
+  let hasVerifier = verifiesMore;
 }
 
 def Schedule_LaunchOp : Schedule_Instruction<"launch", (ins FlatSymbolRefAttr:$kernel, I64Attr:$items, I64Attr:$num_outputs),
@@ -292,7 +297,7 @@ def Schedule_LaunchOp : Schedule_Instruction<"launch", (ins FlatSymbolRefAttr:$k
 def Schedule_MatmulOp : Schedule_Instruction<"matmul",
     (ins Schedule_AccumulateAttr:$accumulate, DefaultValuedAttr<Schedule_EpilogueAttr, "::meshwork::schedule::Epilogue::none">:$epilogue),
     (ins AnyMemRef:$lhs, AnyMemRef:$rhs, Optional<AnyMemRef>:$bias, Variadic<AnyMemRef>:$scales), (ins Optional<AnyMemRef>:$aux, AnyMemRef:$dst),
-    "$accumulate (`epilogue` $epilogue^)? $lhs `,` $rhs (`scaled` $scales^ `:` type($scales))? (`bias` $bias^ `:` type($bias))? (`aux` $aux^ `:` type($aux))? `to` $dst attr-dict `:` type($lhs) `,` type($rhs) `to` type($dst)", [AttrSizedOperandSegments]> {
+    "$accumulate (`epilogue` $epilogue^)? $lhs `,` $rhs (`scaled` $scales^ `:` type($scales))? (`bias` $bias^ `:` type($bias))? (`aux` $aux^ `:` type($aux))? `to` $dst attr-dict `:` type($lhs) `,` type($rhs) `to` type($dst)", [AttrSizedOperandSegments], 1> {
   let summary = "A library's matrix product of 3-D views [b,m,k] x [b,k,n], and an epilogue";
   let description = [{
     (C1) lhs is [b,m,k], rhs [b,k,n], dst [b,m,n]; one of each view's inner strides is 1.
@@ -316,7 +321,7 @@ def Schedule_MatmulOp : Schedule_Instruction<"matmul",
 
 class Schedule_AttentionInstruction<string mnemonic, dag attributes, dag reads, dag written, string format>
     : Schedule_Instruction<mnemonic, !con((ins F64Attr:$scale, UnitAttr:$causal, I64Attr:$window, F64Attr:$rate, I32Attr:$stream, I64Attr:$heads, DefaultValuedAttr<I64Attr, "0">:$total_keys), attributes),
-                           reads, written, format, [AttrSizedOperandSegments]> {
+                           reads, written, format, [AttrSizedOperandSegments], 1> {
   code example = "";
   let description = [{
     (C1) q and out are [b,s,heads,d], k and v [b,s,kv_heads,d], lse [b,heads,s]; heads are a multiple of kv_heads.
@@ -440,7 +445,7 @@ def Schedule_CollectiveOp : Schedule_Instruction<"collective", (ins Schedule_Col
     StrArrayAttr:$axes, Schedule_PassAttr:$pass, Schedule_CauseAttr:$cause, DenseI64ArrayAttr:$dims, DenseI64ArrayAttr:$to_dims, DenseI64ArrayAttr:$sources,
     DefaultValuedAttr<I64Attr, "0">:$channel, UnitAttr:$last_only, UnitAttr:$makes_loss, UnitAttr:$any_order), (ins Variadic<AnyMemRef>:$inputs), (ins Variadic<AnyMemRef>:$outputs),
     "$kind $reduction (`channel` $channel^)? (`last_only` $last_only^)? (`makes_loss` $makes_loss^)? (`any_order` $any_order^)? `over` $axes `in` $pass `cause` $cause `dims` $dims `to` $to_dims `sources` $sources `(` $inputs `)` `to` `(` $outputs `)` attr-dict `:` type($inputs) `to` type($outputs)",
-    [AttrSizedOperandSegments]> {
+    [AttrSizedOperandSegments], 1> {
   let summary = "Moves one bucket of views between the ranks that differ along `axes`; part i along `dims[i]`";
   let description = [{
     With a `channel` it is started there and runs beside what follows, until a
@@ -477,7 +482,7 @@ def Schedule_WaitOp : Schedule_Instruction<"wait", (ins I64Attr:$channel, I64Att
 
 class Schedule_TransferInstruction<string mnemonic, dag reads, dag written>
     : Schedule_Instruction<mnemonic, (ins StrAttr:$axis_name, I64Attr:$peer), reads, written,
-                           "`(` $parts `)` `along` $axis_name `peer` $peer attr-dict `:` type($parts)"> {
+                           "`(` $parts `)` `along` $axis_name `peer` $peer attr-dict `:` type($parts)", [], 1> {
   code example = "";
   let description = [{
     The other rank is at `peer` along the axis, and elsewhere where this one is.
