@@ -3,6 +3,7 @@
 // none is kept longer than needed.
 #include "dialects/transformer/Facts.h"
 #include "dialects/transformer/HeadGradient.h"
+#include "dialects/transformer/StepFunctions.h"
 #include "mlir/Dialect/Func/IR/FuncOps.h"
 #include "passes/autodiff/Passes.h"
 
@@ -79,7 +80,7 @@ public:
         setConstant(op, false);
     function.setFunctionType(
         builder.getFunctionType(function.getArgumentTypes(), {}));
-    function.setName("microbatch");
+    function.setName(symbolOf(StepFunction::microbatch));
     return success();
   }
 
@@ -181,7 +182,7 @@ FloatAttr palmAttentionFlops(func::FuncOp microbatch) {
 
 struct AutodiffPass : impl::AutodiffPassBase<AutodiffPass> {
   void runOnOperation() override {
-    auto loss = getOperation().lookupSymbol<func::FuncOp>("loss");
+    auto loss = functionOf(getOperation(), StepFunction::loss);
     if (!loss || loss.getNumResults() != 1 ||
         loss.getResultTypes()[0] !=
             RankedTensorType::get({}, Float32Type::get(&getContext()))) {

@@ -3,6 +3,7 @@
 //
 // Clipping by global norm: Pascanu et al., arXiv 1211.5063, with the 1e-6 that
 // PyTorch adds.
+#include "dialects/transformer/StepFunctions.h"
 #include "dialects/transformer/Transformer.h"
 #include "lib/Optimizer/Optimizer.h"
 #include "mlir/Dialect/Func/IR/FuncOps.h"
@@ -84,7 +85,7 @@ struct BuildUpdatePass : impl::BuildUpdatePassBase<BuildUpdatePass> {
   void runOnOperation() override {
     if (failed(readOptimizer()))
       return signalPassFailure();
-    auto microbatch = getOperation().lookupSymbol<func::FuncOp>("microbatch");
+    auto microbatch = functionOf(getOperation(), StepFunction::microbatch);
     if (!microbatch) {
       getOperation().emitError()
           << "expected a function @microbatch; run -transformer-autodiff first";
@@ -92,7 +93,8 @@ struct BuildUpdatePass : impl::BuildUpdatePassBase<BuildUpdatePass> {
     }
     auto b = ImplicitLocOpBuilder::atBlockEnd(getOperation().getLoc(),
                                               getOperation().getBody());
-    auto update = func::FuncOp::create(b, "update", b.getFunctionType({}, {}));
+    auto update = func::FuncOp::create(b, symbolOf(StepFunction::update),
+                                       b.getFunctionType({}, {}));
     b.setInsertionPointToStart(update.addEntryBlock());
     SmallVector<ParameterOp> parameters(microbatch.getOps<ParameterOp>());
     SmallVector<Value> gradients;

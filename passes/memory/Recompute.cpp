@@ -4,6 +4,7 @@
 #include "dialects/mesh/Mesh.h"
 #include "dialects/transformer/Facts.h"
 #include "dialects/transformer/StageLists.h"
+#include "dialects/transformer/StepFunctions.h"
 #include "mlir/IR/IRMapping.h"
 #include "passes/memory/Layers.h"
 #include "passes/memory/Passes.h"
@@ -216,7 +217,7 @@ struct RecomputePass : impl::RecomputePassBase<RecomputePass> {
   using RecomputePassBase::RecomputePassBase;
 
   void runOnOperation() override {
-    auto function = getOperation().lookupSymbol<func::FuncOp>("microbatch");
+    auto function = functionOf(getOperation(), StepFunction::microbatch);
     if (!function) {
       getOperation().emitError() << "expected a function @microbatch";
       return signalPassFailure();

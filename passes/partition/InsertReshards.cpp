@@ -2,6 +2,7 @@
 // the order of the program. Which collectives a reshard becomes is decided
 // later (Localize.cpp).
 #include "dialects/transformer/Facts.h"
+#include "dialects/transformer/StepFunctions.h"
 #include "mlir/Dialect/Func/IR/FuncOps.h"
 #include "passes/partition/Passes.h"
 #include "passes/partition/Reasons.h"
@@ -328,9 +329,9 @@ private:
 
   mesh::Provenance &notes() { return mesh::provenanceOf(function); }
   std::string phaseOf(bool inBackward) {
-    return function.getName() == "update" ? "update"
-           : inBackward                   ? "backward"
-                                          : "forward";
+    return roleOf(function) == StepFunction::update ? "update"
+           : inBackward                             ? "backward"
+                                                    : "forward";
   }
 
   func::FuncOp function;
@@ -360,10 +361,11 @@ struct InsertReshardsPass : impl::InsertReshardsPassBase<InsertReshardsPass> {
     });
     mesh::MeshAttr attr = mesh::meshOf(getOperation());
     StatePartials partials; // @microbatch decides, @update reads
-    for (StringRef name : {"microbatch", "update"}) {
-      auto function = getOperation().lookupSymbol<func::FuncOp>(name);
+    for (StepFunction which :
+         {StepFunction::microbatch, StepFunction::update}) {
+      auto function = functionOf(getOperation(), which);
       if (!function || !attr) {
-        getOperation().emitError() << "expected a function @" << name
+        getOperation().emitError() << "expected a function @" << symbolOf(which)
                                    << " and the attribute mesh.mesh";
         return signalPassFailure();
       }

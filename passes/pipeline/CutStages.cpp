@@ -1,6 +1,7 @@
 // From one step to one step for each coordinate along the pipeline's axis.
 #include "dialects/schedule/Schedule.h"
 #include "dialects/transformer/Facts.h"
+#include "dialects/transformer/StepFunctions.h"
 #include "lib/Spec/ScheduleNames.h"
 #include "meshwork/Text/Counted.h"
 #include "passes/analysis/SpecKey.h"
@@ -79,8 +80,8 @@ struct CutStagesPass : impl::CutStagesPassBase<CutStagesPass> {
     auto name = StringAttr::get(&getContext(), axis);
     if (axis.empty() || !mesh || mesh.find(name) < 0)
       return orderOneRank();
-    microbatch = module.lookupSymbol<func::FuncOp>("microbatch");
-    update = module.lookupSymbol<func::FuncOp>("update");
+    microbatch = functionOf(module, StepFunction::microbatch);
+    update = functionOf(module, StepFunction::update);
     if (!microbatch || !update) {
       module.emitError() << "expected functions @microbatch and @update";
       return signalPassFailure();

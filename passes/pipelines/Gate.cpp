@@ -2,6 +2,7 @@
 #include "dialects/mesh/Mesh.h"
 #include "dialects/schedule/Schedule.h"
 #include "dialects/transformer/Facts.h"
+#include "dialects/transformer/StepFunctions.h"
 #include "mlir/Dialect/Func/IR/FuncOps.h"
 #include "mlir/Pass/Pass.h"
 #include "passes/pipelines/Pipelines.h"
@@ -47,7 +48,7 @@ LogicalResult checkStages(func::FuncOp loss) {
 
 /// A model as users may write it: one function, parameters of distinct names.
 LogicalResult checkInput(ModuleOp module) {
-  auto loss = module.lookupSymbol<func::FuncOp>("loss");
+  auto loss = functionOf(module, StepFunction::loss);
   if (!loss || loss.isExternal() || loss.getNumArguments() != 2 ||
       !llvm::hasSingleElement(loss.getBody()))
     return module.emitError() << "expected a model: a function @loss of "

@@ -2,6 +2,7 @@
 #include "passes/pipelines/Pipelines.h"
 
 #include "dialects/mesh/Mesh.h"
+#include "dialects/transformer/StepFunctions.h"
 #include "dialects/transformer/Transformer.h"
 #include "lib/Cost/OfSpec.h"
 #include "lib/Spec/ScheduleNames.h"
@@ -119,7 +120,8 @@ void buildShard(OpPassManager &passes, const spec::Spec &spec) {
   states.axes.assign(spec.zero.axes.begin(), spec.zero.axes.end());
   passes.addPass(sharding::createShardStatesPass(states));
   // The optimizer works on state, so it comes after state has its shardings.
-  passes.addPass(sharding::createPropagatePass({/*function=*/"update"}));
+  passes.addPass(sharding::createPropagatePass(
+      {transformer::symbolOf(transformer::StepFunction::update).str()}));
 }
 
 void buildPartition(OpPassManager &passes, const spec::Spec &) {

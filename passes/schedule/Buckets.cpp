@@ -1,6 +1,7 @@
 // Collectives to instructions, in buckets.
 #include "passes/schedule/Buckets.h"
 #include "dialects/transformer/Facts.h"
+#include "dialects/transformer/StepFunctions.h"
 #include "llvm/ADT/TypeSwitch.h"
 
 using namespace mlir;
@@ -129,7 +130,7 @@ bool Buckets::mayReorder(const Bucket &bucket) const {
 }
 
 static PassKind passOfCollective(mesh::CollectiveOpInterface op) {
-  if (op->getParentOfType<func::FuncOp>().getName() == "update")
+  if (roleOf(op) == StepFunction::update)
     return PassKind::update;
   return isBackward(op) ? PassKind::backward : PassKind::forward;
 }

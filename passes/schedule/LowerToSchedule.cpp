@@ -1,5 +1,6 @@
 // From the step on tensors to one program on buffers.
 #include "dialects/transformer/Facts.h"
+#include "dialects/transformer/StepFunctions.h"
 #include "passes/analysis/SpecKey.h"
 #include "passes/schedule/Lowering.h"
 #include "passes/schedule/LoweringModels.h"
@@ -76,8 +77,8 @@ struct LowerToSchedulePass
 
 private:
   LogicalResult lower(ModuleOp module, ProgramOp program, Kernels &kernels) {
-    auto microbatch = module.lookupSymbol<func::FuncOp>("microbatch"),
-         update = module.lookupSymbol<func::FuncOp>("update");
+    auto microbatch = functionOf(module, StepFunction::microbatch),
+         update = functionOf(module, StepFunction::update);
     if (!microbatch || !update || microbatch.getNumArguments() < 2 ||
         !llvm::all_of(microbatch.getArguments(), isInput))
       return module.emitError()

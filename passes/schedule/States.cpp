@@ -1,6 +1,7 @@
 // State, and what the runtime sets for all of a step.
 #include "passes/schedule/States.h"
 #include "dialects/transformer/Facts.h"
+#include "dialects/transformer/StepFunctions.h"
 #include "meshwork/Plan/StateNames.h"
 
 using namespace mlir;
@@ -122,7 +123,7 @@ Place States::stepInput(StepInputOp op) {
     return biasCorrection(op.getBase()->convertToDouble());
   // Three numbers side by side. Those of a microbatch are gone when the update
   // runs, which has some of its own.
-  bool ofUpdate = op->getParentOfType<func::FuncOp>().getName() == "update";
+  bool ofUpdate = roleOf(op) == StepFunction::update;
   Place whole = input(ofUpdate ? InputKind::update_random : InputKind::random);
   int64_t at =
       static_cast<int64_t>(kind) - static_cast<int64_t>(StepInput::seed);

@@ -1,4 +1,5 @@
 // The spec's rules and pins as shardings of what the step starts from.
+#include "dialects/transformer/StepFunctions.h"
 #include "meshwork/Text/Counted.h"
 #include "mlir/Dialect/Func/IR/FuncOps.h"
 #include "passes/analysis/SpecKey.h"
@@ -24,7 +25,7 @@ struct AnnotatePass : impl::AnnotatePassBase<AnnotatePass> {
   using AnnotatePassBase::AnnotatePassBase;
 
   void runOnOperation() override {
-    auto microbatch = getOperation().lookupSymbol<func::FuncOp>("microbatch");
+    auto microbatch = functionOf(getOperation(), StepFunction::microbatch);
     if (!microbatch) {
       getOperation().emitError()
           << "expected a function @microbatch; run -transformer-autodiff first";

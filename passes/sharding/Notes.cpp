@@ -2,9 +2,9 @@
 #include "passes/sharding/Notes.h"
 
 #include "dialects/transformer/Facts.h"
+#include "dialects/transformer/StepFunctions.h"
 #include "meshwork/Plan/LayerNames.h"
 #include "meshwork/Plan/StateNames.h"
-#include "mlir/Dialect/Func/IR/FuncOps.h"
 #include "llvm/ADT/StringExtras.h"
 
 using namespace mlir;
@@ -117,11 +117,13 @@ size_t placeOf(Value value) {
   Called called = nameOf(value);
   if (unsigned before = notes.counts[called.name]++)
     called.name += " " + std::to_string(before + 1);
-  auto function =
-      dyn_cast<func::FuncOp>(value.getParentRegion()->getParentOp());
-  mesh::ValueStory story{
-      called.name, called.layer, called.isState,
-      {},          {},           function && function.getName() == "update"};
+  mesh::ValueStory story{called.name,
+                         called.layer,
+                         called.isState,
+                         {},
+                         {},
+                         roleOf(value.getParentRegion()->getParentOp()) ==
+                             StepFunction::update};
   if (auto type = dyn_cast<RankedTensorType>(value.getType()))
     for (StringAttr dim : dimsOf(type).getNames())
       story.dims.push_back({dim.str(), {}});

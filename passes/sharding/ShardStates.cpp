@@ -1,5 +1,6 @@
 // ZeRO as shardings of state (Rajbhandari et al., arXiv 1910.02054): nothing
 // else is needed, since what reads and writes state is resharded to fit.
+#include "dialects/transformer/StepFunctions.h"
 #include "mlir/Dialect/Func/IR/FuncOps.h"
 #include "passes/sharding/Notes.h"
 #include "passes/sharding/Passes.h"
@@ -15,8 +16,8 @@ struct ShardStatesPass : impl::ShardStatesPassBase<ShardStatesPass> {
   using ShardStatesPassBase::ShardStatesPassBase;
 
   void runOnOperation() override {
-    auto microbatch = getOperation().lookupSymbol<func::FuncOp>("microbatch"),
-         update = getOperation().lookupSymbol<func::FuncOp>("update");
+    auto microbatch = functionOf(getOperation(), StepFunction::microbatch),
+         update = functionOf(getOperation(), StepFunction::update);
     attr = mesh::meshOf(getOperation());
     if (!microbatch || !update || !attr || stage > 3) {
       getOperation().emitError()

@@ -1,6 +1,7 @@
 // Gives the open dims their sizes. Names say which size, so one walk over all
 // types is enough.
 #include "dialects/transformer/Facts.h"
+#include "dialects/transformer/StepFunctions.h"
 #include "mlir/Dialect/Func/IR/FuncOps.h"
 #include "passes/analysis/SpecKey.h"
 #include "passes/transform/Passes.h"
@@ -113,7 +114,8 @@ struct BindPass : impl::BindPassBase<BindPass> {
   }
 
   bool isLoss(func::FuncOp function) {
-    return function.getName() == "loss" && function.getNumResults() == 1 &&
+    return roleOf(function) == StepFunction::loss &&
+           function.getNumResults() == 1 &&
            function.getResultTypes()[0] ==
                RankedTensorType::get({}, Float32Type::get(&getContext()));
   }

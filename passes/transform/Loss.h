@@ -1,8 +1,7 @@
 // @loss, for passes that give it inputs.
 #pragma once
 
-#include "mlir/Dialect/Func/IR/FuncOps.h"
-#include "mlir/IR/BuiltinOps.h"
+#include "dialects/transformer/StepFunctions.h"
 #include <limits>
 
 namespace meshwork::transform {
@@ -12,7 +11,7 @@ namespace meshwork::transform {
 inline mlir::func::FuncOp
 lossOf(mlir::ModuleOp module,
        unsigned most = std::numeric_limits<unsigned>::max()) {
-  auto loss = module.lookupSymbol<mlir::func::FuncOp>("loss");
+  auto loss = transformer::functionOf(module, transformer::StepFunction::loss);
   if (loss && loss.getNumArguments() >= 2 && loss.getNumArguments() <= most)
     return loss;
   module.emitError() << "expected a function @loss of tokens and targets";

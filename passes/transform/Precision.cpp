@@ -1,5 +1,6 @@
 // Mixed precision as a change of storage types.
 #include "dialects/transformer/Facts.h"
+#include "dialects/transformer/StepFunctions.h"
 #include "mlir/Dialect/Func/IR/FuncOps.h"
 #include "passes/transform/Passes.h"
 
@@ -28,7 +29,7 @@ struct PrecisionPass : impl::PrecisionPassBase<PrecisionPass> {
     Type computeType = typeOf(compute), gradientType = typeOf(gradients);
     getOperation()->setAttr(facts::gradientType, TypeAttr::get(gradientType));
     for (auto function : getOperation().getOps<func::FuncOp>()) {
-      bool isUpdate = function.getName() == "update";
+      bool isUpdate = roleOf(function) == StepFunction::update;
       function.walk([&](Operation *op) {
         if (auto state = dyn_cast<StateOp>(op);
             state && state.getKind() == StateKind::gradient)

@@ -1,6 +1,7 @@
 // Products of linear layers in FP8: what they multiply is scaled by one number
 // for each tensor, rounded to 8 bits, and the sums are scaled back.
 #include "dialects/transformer/Facts.h"
+#include "dialects/transformer/StepFunctions.h"
 #include "mlir/Dialect/Func/IR/FuncOps.h"
 #include "passes/transform/Passes.h"
 #include "passes/transform/Scales.h"
@@ -222,7 +223,7 @@ struct QuantizePass : impl::QuantizePassBase<QuantizePass> {
   }
 
   void runOnOperation() override {
-    auto microbatch = getOperation().lookupSymbol<func::FuncOp>("microbatch");
+    auto microbatch = functionOf(getOperation(), StepFunction::microbatch);
     if (!microbatch) {
       getOperation().emitError()
           << "expected a function @microbatch; run -transformer-autodiff first";
@@ -231,7 +232,7 @@ struct QuantizePass : impl::QuantizePassBase<QuantizePass> {
     llvm::StringMap<int64_t> ranks;
     for (const options::DimSplit &split : splits)
       ranks[split.name] = split.value;
-    auto update = getOperation().lookupSymbol<func::FuncOp>("update");
+    auto update = functionOf(getOperation(), StepFunction::update);
     if (delayed && (!update || !hasNorm(update) || targets < 1)) {
       getOperation().emitError()
           << "delayed scaling: expected a function @update that assigns the "

@@ -1,5 +1,6 @@
 #include "tools/meshwork/driver/FitLayers.h"
 
+#include "dialects/transformer/StepFunctions.h"
 #include "lib/Cost/OfSpec.h"
 #include "lib/Schedules/Generate.h"
 #include "lib/Spec/ScheduleNames.h"
@@ -192,7 +193,8 @@ private:
 } // namespace
 
 LogicalResult fitLayers(ModuleOp module, spec::Spec &spec) {
-  auto microbatch = module.lookupSymbol<func::FuncOp>("microbatch");
+  auto microbatch =
+      transformer::functionOf(module, transformer::StepFunction::microbatch);
   if (!cost::memoryLimit(spec) || spec.stageRanks() == 1 ||
       !spec.pipeline.layers.empty() || !spec.pipeline.fittedLayers.empty() ||
       !microbatch)

@@ -4,6 +4,7 @@
 // a layer's products against its norms and activations.
 #include "tools/meshwork/driver/FitRecompute.h"
 
+#include "dialects/transformer/StepFunctions.h"
 #include "lib/Cost/OfSpec.h"
 #include "passes/memory/Layers.h"
 #include "tools/meshwork/driver/Trial.h"
@@ -21,7 +22,8 @@ public:
   Fit(ModuleOp module, const spec::Spec &spec)
       : module(module), spec(spec), budget(cost::memoryLimit(spec)->bytes) {
     module.walk([&](func::FuncOp function) { // of each rank of a pipeline
-      if (function.getName() == "microbatch")
+      if (transformer::roleOf(function) ==
+          transformer::StepFunction::microbatch)
         layers = std::max(layers, memory::Layers(function).count());
     });
   }
