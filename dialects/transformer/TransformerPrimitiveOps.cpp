@@ -1,5 +1,5 @@
 // Primitive and step ops: builders and verifiers.
-#include "dialects/transformer/Transformer.h"
+#include "dialects/transformer/Dims.h"
 #include "mlir/IR/PatternMatch.h"
 #include "llvm/Support/MathExtras.h"
 
@@ -379,10 +379,8 @@ LogicalResult FusedOp::verify() {
     auto full = tensorType(result);
     if (value.getType() == full)
       continue;
-    auto chunk = DimsAttr::get(getContext(), {"chunk"});
-    if (full.getRank() == 0 ||
-        dimsOf(full).getNames()[0] != chunk.getNames()[0] ||
-        dropDims(full, chunk, full.getElementType()) != value.getType())
+    if (!isOfChunks(full) || dropDims(full, chunkDims(getContext()),
+                                      full.getElementType()) != value.getType())
       return emitOpError() << "(C2) result is " << full << ", expected "
                            << value.getType() << " or that after a dim `chunk`";
     if (chunks && chunks != full.getDimSize(0))

@@ -1,5 +1,5 @@
 // product: a contract with an epilogue.
-#include "dialects/transformer/Transformer.h"
+#include "dialects/transformer/Dims.h"
 
 using namespace mlir;
 using namespace meshwork::transformer;
@@ -57,7 +57,8 @@ static RankedTensorType sumsOf(Value operand, StringRef term, StringRef result,
                                Type element) {
   auto type = tensorType(operand);
   SmallVector<int64_t> shape = {1};
-  SmallVector<StringAttr> names = {StringAttr::get(type.getContext(), "chunk")};
+  SmallVector<StringAttr> names = {
+      StringAttr::get(type.getContext(), dims::chunks)};
   for (auto [i, letter] : llvm::enumerate(term))
     if (result.contains(letter)) {
       shape.push_back(type.getDimSize(i));

@@ -1,5 +1,6 @@
 // Joins dims into loops, classifies reductions and orders them into passes.
 #include "passes/codegen/Walk.h"
+#include "dialects/transformer/Dims.h"
 
 using namespace mlir;
 namespace meshwork::codegen {
@@ -85,7 +86,7 @@ private:
     for (auto [name, size] :
          llvm::zip_equal(dimsOf(type).getNames(), tensor.getShape())) {
       auto [known, isNew] = sizes.try_emplace(name, size);
-      if (!isNew && known->second != size && name != "chunk")
+      if (!isNew && known->second != size && name != dims::chunks)
         return op.emitOpError()
                << "has dim '" << name.getValue() << "' with sizes "
                << known->second << " and " << size;

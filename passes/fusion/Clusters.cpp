@@ -7,6 +7,7 @@
 // load two large operands in its place. Which kernels there are shows only
 // when they are formed, so they are formed twice.
 #include "passes/fusion/Clusters.h"
+#include "dialects/transformer/Dims.h"
 #include "dialects/transformer/Facts.h"
 
 using namespace mlir;
@@ -17,7 +18,7 @@ namespace meshwork::fusion {
 ReductionShape shapeOf(ReduceOp op) {
   DimsAttr input = dimsOf(op.getInput()), reduced = op.getDims();
   size_t rank = input.getNames().size(), count = reduced.getNames().size();
-  if (count == 1 && reduced.getNames()[0] == "chunk")
+  if (count == 1 && reduced.getNames()[0] == dims::chunks)
     return ReductionShape::vertical;
   auto allReduced = [&](ArrayRef<StringAttr> names) {
     return llvm::all_of(

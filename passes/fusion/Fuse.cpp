@@ -1,4 +1,5 @@
 // Builds the clusters that Clusters.cpp decides on.
+#include "dialects/transformer/Dims.h"
 #include "dialects/transformer/Facts.h"
 #include "mlir/Dialect/Func/IR/FuncOps.h"
 #include "passes/fusion/Clusters.h"
@@ -24,7 +25,7 @@ void splitColumnReductions(func::FuncOp function) {
         shapeOf(op) == ReductionShape::column)
       reductions.push_back(op);
   });
-  DimsAttr chunk = DimsAttr::get(function.getContext(), {"chunk"});
+  DimsAttr chunk = chunkDims(function.getContext());
   for (ReduceOp op : reductions) {
     OpBuilder builder(op);
     builder.setInsertionPointAfter(op);

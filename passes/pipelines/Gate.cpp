@@ -1,6 +1,7 @@
 // Gates between phases.
 #include "dialects/mesh/Mesh.h"
 #include "dialects/schedule/Schedule.h"
+#include "dialects/transformer/Dims.h"
 #include "dialects/transformer/Facts.h"
 #include "dialects/transformer/StepFunctions.h"
 #include "mlir/Dialect/Func/IR/FuncOps.h"
@@ -46,6 +47,23 @@ LogicalResult checkStages(func::FuncOp loss) {
   return failure(walked.wasInterrupted());
 }
 
+/// Fusion takes that dim for parts of a sum.
+LogicalResult checkDims(func::FuncOp loss) {
+  DimsAttr chunks = chunkDims(loss.getContext());
+  WalkResult walked = loss.walk([&](Operation *op) {
+    for (Value result : op->getResults())
+      if (isNamedTensor(result.getType()) &&
+          dimsOf(result).find(chunks.getNames()[0]) >= 0) {
+        op->emitOpError() << "makes " << result.getType() << "; the dim name "
+                          << chunks.getNames()[0]
+                          << " is the compiler's own, so call it otherwise";
+        return WalkResult::interrupt();
+      }
+    return WalkResult::advance();
+  });
+  return failure(walked.wasInterrupted());
+}
+
 /// A model as users may write it: one function, parameters of distinct names.
 LogicalResult checkInput(ModuleOp module) {
   auto loss = functionOf(module, StepFunction::loss);
@@ -64,7 +82,7 @@ LogicalResult checkInput(ModuleOp module) {
              << ", expected an i32 tensor of dims <batch, sequence>";
   }
   llvm::StringMap<mlir::Location> names;
-  bool fine = true;
+  bool fine = succeeded(checkDims(loss));
   loss.walk(
       [&](transformer::ParameterOp op) {
         auto [known, isNew] = names.try_emplace(op.getName(), op.getLoc());

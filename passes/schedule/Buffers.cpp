@@ -1,6 +1,7 @@
 // How buffers are laid out: rows side by side, or with room behind each or
 // behind the last, where products are faster with more than a tensor has.
 #include "passes/schedule/Buffers.h"
+#include "dialects/transformer/Dims.h"
 #include "passes/codegen/Walk.h"
 #include "passes/schedule/Matmul.h"
 
@@ -71,8 +72,7 @@ Place Buffers::copyOfWeight(Value value) {
 
 Place Buffers::temporary(Value value) {
   auto type = tensorType(value);
-  bool isScratch =
-      !dimsOf(type).getNames().empty() && dimsOf(type).getNames()[0] == "chunk";
+  bool isScratch = isOfChunks(type);
   return make("t" + Twine(numTemporaries++),
               isScratch ? BufferKind::workspace : BufferKind::activations,
               false, type.getShape(), type.getElementType(),

@@ -1,4 +1,5 @@
 // Groups of launches become one launch each. LaunchGroups.cpp decides which.
+#include "dialects/transformer/Dims.h"
 #include "dialects/transformer/Facts.h"
 #include "dialects/transformer/Transformer.h"
 #include "mlir/IR/ImplicitLocOpBuilder.h"
@@ -104,8 +105,7 @@ public:
 
 private:
   static bool overChunks(transformer::ReduceOp op) {
-    ArrayRef<StringAttr> names = op.getDims().getNames();
-    return names.size() == 1 && names.front() == "chunk";
+    return op.getDims() == transformer::chunkDims(op.getContext());
   }
 
   ModuleOp module;

@@ -54,3 +54,16 @@ module {
     return %l : tensor<f32>
   }
 }
+
+// -----
+
+// Fusion would take the sum over it for one of parts.
+#bs = #transformer.dims<batch, sequence>
+module {
+  func.func @loss(%tokens: tensor<?x?xi32, #bs>, %targets: tensor<?x?xi32, #bs>) -> tensor<f32> {
+    // expected-error@+1 {{the dim name "chunk" is the compiler's own, so call it otherwise}}
+    %w = transformer.parameter "w" init <constant, 1.0> : tensor<4xf32, #transformer.dims<chunk>>
+    %l = transformer.reduce add %w over <chunk> : tensor<4xf32, #transformer.dims<chunk>> -> tensor<f32>
+    return %l : tensor<f32>
+  }
+}
