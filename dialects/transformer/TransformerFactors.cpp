@@ -1,5 +1,5 @@
 // The factors of ops whose dims' names alone do not tell.
-#include "dialects/transformer/Transformer.h"
+#include "dialects/transformer/Dims.h"
 
 using namespace mlir;
 using namespace meshwork::transformer;
@@ -54,7 +54,7 @@ SmallVector<Factor> UnsliceOp::getFactors() {
 
 /// A rank's rows are told their positions; columns are pairs of halves.
 SmallVector<Factor> RotaryTableOp::getFactors() {
-  return withWhole(*this, [](StringRef name) { return name != "sequence"; });
+  return withWhole(*this, [](StringRef name) { return name != dims::tokens; });
 }
 
 /// The rows of queries and those of keys are two factors; of the queries each

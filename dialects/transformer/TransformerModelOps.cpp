@@ -1,4 +1,5 @@
 // Model ops: verifiers, and what they are made of.
+#include "dialects/transformer/Dims.h"
 #include "dialects/transformer/Facts.h"
 #include "dialects/transformer/Transformer.h"
 #include <cmath>
@@ -264,30 +265,29 @@ Value RmsNormOp::decompose(OpBuilder &builder) {
 
 LogicalResult RopeOp::verify() {
   auto type = tensorType(getInput());
-  DimsAttr dims = dimsOf(type);
-  MLIRContext *context = getContext();
-  if (dims.find(StringAttr::get(context, "sequence")) < 0 ||
-      dims.find(StringAttr::get(context, "head_dim")) != type.getRank() - 1)
+  int64_t tokens =
+      dimsOf(type).find(StringAttr::get(getContext(), dims::tokens));
+  if (tokens < 0 || tokens == type.getRank() - 1)
     return emitOpError() << "(C1) input is " << type
-                         << ", expected dims `sequence` and, last, `head_dim`";
+                         << ", expected a dim `sequence` and, last, another";
   int64_t headDim = type.getShape().back(),
           given = getInverseFrequencies().size();
   if (headDim != 2 * given)
-    return emitOpError() << "(C2) head_dim is " << headDim << " but there are "
-                         << given << " inverse frequencies, expected "
-                         << headDim / 2;
+    return emitOpError() << "(C2) the last dim is " << headDim
+                         << " but there are " << given
+                         << " inverse frequencies, expected " << headDim / 2;
   return success();
 }
 
 Value RopeOp::decompose(OpBuilder &builder) {
-  MLIRContext *context = getContext();
   auto type = tensorType(getInput());
-  int64_t headDim = type.getShape().back();
-  int64_t sequence =
-      type.getDimSize(dimsOf(type).find(StringAttr::get(context, "sequence")));
-  Type table = namedType({sequence, headDim},
-                         DimsAttr::get(context, {"sequence", "head_dim"}),
-                         builder.getF32Type());
+  DimsAttr all = dimsOf(type);
+  auto tokens = StringAttr::get(getContext(), dims::tokens);
+  int64_t headDim = type.getShape().back(),
+          sequence = type.getDimSize(all.find(tokens));
+  auto rows = DimsAttr::get(
+      getContext(), ArrayRef<StringAttr>{tokens, all.getNames().back()});
+  Type table = namedType({sequence, headDim}, rows, builder.getF32Type());
   auto tables = RotaryTableOp::create(builder, getLoc(), table, table,
                                       /*positions=*/Value(),
                                       getInverseFrequencies(), getScale());

@@ -125,14 +125,14 @@ def Transformer_RmsNormOp : Transformer_CompositeOp<"rms_norm", [AllTypesMatch<[
 }
 
 def Transformer_RopeOp : Transformer_CompositeOp<"rope", [SameOperandsAndResultType]> {
-  let summary = "Rotary position embedding of `head_dim` along `sequence`";
+  let summary = "Rotary position embedding of the last dim along `sequence`";
   let description = [{
     Su et al., arXiv 2104.09864, in the half-split form of the Llama family:
     element d of the first half turns with element d of the second by the angle
     position * inverse_frequencies[d]; `scale` multiplies cosine and sine. Every
     scaling variant (linear, llama3, yarn) is a choice of these numbers.
-    (C1) the input has dims `sequence` and, last, `head_dim`.
-    (C2) `head_dim` is twice the number of inverse frequencies.
+    (C1) the input has a dim `sequence` and, last, another.
+    (C2) the last dim is twice the number of inverse frequencies.
     ```mlir
     %y = transformer.rope %x inverse_frequencies [1.0, 0.01] scale 1.0
         : tensor<1x8x2x4xf32, #transformer.dims<batch, sequence, heads, head_dim>>

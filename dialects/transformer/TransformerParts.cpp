@@ -1,5 +1,5 @@
 // What ops count in the whole where a rank has a part.
-#include "dialects/transformer/Transformer.h"
+#include "dialects/transformer/Dims.h"
 
 using namespace mlir;
 namespace meshwork::transformer {
@@ -128,7 +128,7 @@ void MapOp::tellPart(RankPart &part) {
   SmallVector<Attribute> dims;
   SmallVector<Value> inner;
   for (auto [i, name] : llvm::enumerate(dimsOf(space).getNames())) {
-    if (name == "batch" || !part.isSplit(space, i))
+    if (name == dims::samples || !part.isSplit(space, i))
       continue;
     dims.push_back(name);
     inner.push_back(offsetOfElement(*this, part, i));

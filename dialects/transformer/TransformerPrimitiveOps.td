@@ -361,12 +361,12 @@ def Transformer_RotaryTableOp : Transformer_TensorOp<"rotary_table", ["getFactor
     Transformer_TakesPadding, Transformer_LeavesPadding<"any">, Transformer_NoProducts, Transformer_StaysF32<"true">, Transformer_Again<"dear">, Transformer_WeightGradient<"none">, AllTypesMatch<["cosine", "sine"]>]> {
   let summary = "Cosine and signed sine of every position's angles, for `rope`";
   let description = [{
-    [sequence, head_dim], or [positions, head_dim] for rows to be looked up in it; both halves of head_dim hold the same angles and the
-    first half of the sine is negated, so that
+    [sequence, head_dim], or, for rows to be looked up in it, with another first dim; both halves of head_dim, whatever
+    its name is, hold the same angles and the first half of the sine is negated, so that
     rotated = x * cosine + roll(x, head_dim / 2) * sine.
     Row i is of position i; of a rank's part of a sequence it is of `positions[i]`,
     and zero where that is negative.
-    (C1) the results are f32 tensors [sequence, head_dim] or [positions, head_dim].
+    (C1) the results are f32 tensors of two dims, of which `sequence` is not the second.
     (C2) `head_dim` is twice the number of inverse frequencies.
     (C3) positions are i32 [sequence], as many as rows of that name.
     ```mlir

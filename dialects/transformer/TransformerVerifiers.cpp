@@ -1,5 +1,6 @@
 // Verifiers of attention, embedding, head and randomness: what types cannot
 // say. The labels are those of the op's description.
+#include "dialects/transformer/Dims.h"
 #include "dialects/transformer/Facts.h"
 #include <cmath>
 
@@ -246,19 +247,21 @@ LogicalResult HeadLossGradOp::verify() {
 
 LogicalResult RotaryTableOp::verify() {
   auto type = tensorType(getCosine());
-  auto wanted = DimsAttr::get(getContext(), {"sequence", "head_dim"}),
-       lookedUp = DimsAttr::get(getContext(), {"positions", "head_dim"});
-  if ((dimsOf(type) != wanted && dimsOf(type) != lookedUp) ||
+  auto tokens = StringAttr::get(getContext(), dims::tokens);
+  if (type.getRank() != 2 || dimsOf(type).getNames()[1] == tokens ||
       !type.getElementType().isF32())
-    return emitOpError() << "(C1) is " << type << ", expected an f32 tensor of "
-                         << wanted << " or " << lookedUp;
+    return emitOpError() << "(C1) is " << type
+                         << ", expected an f32 tensor of rows and, second, of "
+                            "another dim than "
+                         << tokens;
   int64_t given = getInverseFrequencies().size();
   if (type.getDimSize(1) != 2 * given)
-    return emitOpError() << "(C2) head_dim is " << type.getDimSize(1)
+    return emitOpError() << "(C2) the last dim is " << type.getDimSize(1)
                          << " but there are " << given
                          << " inverse frequencies";
   auto rows =
-      namedType({type.getDimSize(0)}, DimsAttr::get(getContext(), {"sequence"}),
+      namedType({type.getDimSize(0)},
+                DimsAttr::get(getContext(), ArrayRef<StringAttr>(tokens)),
                 IntegerType::get(getContext(), 32));
   if (getPositions() && getPositions().getType() != rows)
     return emitOpError() << "(C3) has positions " << getPositions().getType()

@@ -1,5 +1,6 @@
 // Values of a cluster: operands, maps, rolls, draws.
 #include "passes/codegen/ValueEmitter.h"
+#include "dialects/transformer/Dims.h"
 #include "passes/codegen/BodyEmitter.h"
 
 using namespace mlir;
@@ -117,7 +118,7 @@ Value ValueEmitter::countPosition(OpBuilder &b, DrawOpInterface op,
       add(offset.value, strides[dimsOf(space).find(name)]);
   int64_t laneStride = 0;
   for (auto [i, name] : llvm::enumerate(dimsOf(space).getNames())) {
-    if (name == "batch")
+    if (name == dims::samples)
       add(operands[2].value, strides[i]);
     Emitted position = space.getDimSize(i) == 1
                            ? Emitted()

@@ -75,7 +75,7 @@ LogicalResult checkInput(ModuleOp module) {
     auto type = dyn_cast<RankedTensorType>(argument.getType());
     if (!type || type.getRank() != 2 || !type.getElementType().isInteger(32) ||
         dimsOf(type) !=
-            DimsAttr::get(module.getContext(), {"batch", "sequence"}))
+            DimsAttr::get(module.getContext(), {dims::samples, dims::tokens}))
       return loss.emitError()
              << "argument " << argument.getArgNumber() << " of @loss is "
              << argument.getType()

@@ -2,6 +2,7 @@
 #include "passes/pipelines/Pipelines.h"
 
 #include "dialects/mesh/Mesh.h"
+#include "dialects/transformer/Dims.h"
 #include "dialects/transformer/StepFunctions.h"
 #include "dialects/transformer/Transformer.h"
 #include "lib/Cost/OfSpec.h"
@@ -102,7 +103,8 @@ sharding::AnnotatePassOptions annotations(const spec::Spec &spec) {
   if (spec.sequenceLayout == layout::DimLayout::zigzag)
     for (const spec::ShardRule &rule : spec.shard)
       for (const std::string &axis : rule.axes)
-        if (rule.dim == "sequence" && !llvm::is_contained(exchanged, axis))
+        if (rule.dim == transformer::dims::tokens &&
+            !llvm::is_contained(exchanged, axis))
           options.zigzag.push_back(axis);
   // Which is chosen before, where it can be; this works everywhere.
   options.method = spec::wordOf(spec.context == spec::Context::byCost
@@ -154,7 +156,7 @@ std::vector<std::string> axesBesideBatch(const spec::Spec &spec) {
     axes.push_back(axis.name);
   for (const spec::ShardRule &rule : spec.shard)
     for (const std::string &axis : rule.axes)
-      if (rule.dim == "batch" || rule.dim == "layers")
+      if (rule.dim == transformer::dims::samples || rule.dim == "layers")
         std::erase(axes, axis);
   return axes;
 }

@@ -1,5 +1,6 @@
 // Gives the open dims their sizes. Names say which size, so one walk over all
 // types is enough.
+#include "dialects/transformer/Dims.h"
 #include "dialects/transformer/Facts.h"
 #include "dialects/transformer/StepFunctions.h"
 #include "mlir/Dialect/Func/IR/FuncOps.h"
@@ -29,9 +30,9 @@ struct BindPass : impl::BindPassBase<BindPass> {
         continue;
       StringRef name =
           i < names.size() ? names[i].getValue() : StringRef("(no name)");
-      int64_t value = name == "batch"      ? batch
-                      : name == "sequence" ? sequence
-                                           : 0;
+      int64_t value = name == dims::samples  ? batch
+                      : name == dims::tokens ? sequence
+                                             : 0;
       if (value <= 0) {
         at->emitError() << "dim '" << name << "' of " << tensor
                         << " is open; only `batch` and `sequence` may be, and "

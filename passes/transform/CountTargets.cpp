@@ -17,13 +17,14 @@ struct CountTargetsPass : impl::CountTargetsPassBase<CountTargetsPass> {
   static Value addCount(func::FuncOp loss) {
     MLIRContext *context = loss.getContext();
     auto tokens = tensorType(loss.getArgument(0));
-    auto batch = DimsAttr::get(context, {"batch"});
+    auto samples =
+        DimsAttr::get(context, dimsOf(tokens).getNames().take_front(1));
     Type each =
-        namedType({tokens.getDimSize(0)}, batch, Float32Type::get(context));
+        namedType({tokens.getDimSize(0)}, samples, Float32Type::get(context));
     Value counts = addInput(loss, "target_counts", each);
     auto builder = OpBuilder::atBlockBegin(&loss.getBody().front());
     return ReduceOp::create(builder, loss.getLoc(), Reduction::add, counts,
-                            batch);
+                            samples);
   }
 
   void runOnOperation() override {

@@ -1,5 +1,6 @@
 // Begins positions anew with each document: rows of tables that lay along the
 // sequence are looked up by the position that the launcher gives each token.
+#include "dialects/transformer/Dims.h"
 #include "dialects/transformer/Facts.h"
 #include "passes/analysis/SpecKey.h"
 #include "passes/transform/Loss.h"
@@ -12,7 +13,8 @@ namespace meshwork::transform {
 namespace {
 using namespace transformer;
 
-constexpr StringRef sequenceDim = "sequence", positionsDim = "positions";
+/// What the dim of tokens is called where it counts the rows of a table.
+constexpr StringRef positionsDim = "positions";
 
 InFlightDiagnostic wrong(Operation *op) {
   return emitError(analysis::ofSpec("batch.positions", op->getLoc()));
@@ -62,7 +64,7 @@ private:
                                   StringRef name = positionsDim) {
     SmallVector<StringRef> names;
     for (StringAttr dim : dimsOf(type).getNames())
-      names.push_back(dim == sequenceDim ? name : dim.getValue());
+      names.push_back(dim == dims::tokens ? name : dim.getValue());
     return namedType(type.getShape(), DimsAttr::get(type.getContext(), names),
                      type.getElementType());
   }
@@ -102,9 +104,9 @@ private:
 bool isOfPositions(SliceOp op) {
   auto type = tensorType(op.getResult());
   int64_t dim =
-      dimsOf(type).find(StringAttr::get(op.getContext(), sequenceDim));
+      dimsOf(type).find(StringAttr::get(op.getContext(), dims::tokens));
   return dim == 0 && op.getPosition() == 0 && !op.dropsDim() &&
-         op.getDim() != sequenceDim;
+         op.getDim() != dims::tokens;
 }
 
 struct RestartPositionsPass

@@ -2,6 +2,7 @@
 #include "passes/codegen/plan/PlanWriter.h"
 
 #include "dialects/mesh/Mesh.h"
+#include "dialects/transformer/Dims.h"
 #include "dialects/transformer/Facts.h"
 #include "lib/Plan/PlanFile.h"
 #include "lib/Spec/FilePath.h"
@@ -132,7 +133,7 @@ private:
     plan.sequence = spec.batch.sequence;
     plan.microbatches = spec.microbatches();
     for (const spec::ShardRule &rule : spec.shard)
-      if (rule.dim == "batch")
+      if (rule.dim == transformer::dims::samples)
         for (const std::string &axis : rule.axes)
           for (auto [i, part] :
                llvm::enumerate(mesh::meshOf(module).getNames()))

@@ -151,7 +151,7 @@ func.func @f(%x: tensor<4xf32, #e>) {
 // -----
 #hd = #transformer.dims<heads, head_dim>
 func.func @f(%x: tensor<2x4xf32, #hd>) {
-  // expected-error@+1 {{'transformer.rope' op (C1) input is 'tensor<2x4xf32, #transformer.dims<heads, head_dim>>', expected dims `sequence` and, last, `head_dim`}}
+  // expected-error@+1 {{'transformer.rope' op (C1) input is 'tensor<2x4xf32, #transformer.dims<heads, head_dim>>', expected a dim `sequence` and, last, another}}
   %0 = transformer.rope %x inverse_frequencies [1.0, 0.5] scale 1.0 : tensor<2x4xf32, #hd>
   return
 }
@@ -159,7 +159,7 @@ func.func @f(%x: tensor<2x4xf32, #hd>) {
 // -----
 #sd = #transformer.dims<sequence, head_dim>
 func.func @f(%x: tensor<2x4xf32, #sd>) {
-  // expected-error@+1 {{'transformer.rope' op (C2) head_dim is 4 but there are 1 inverse frequencies, expected 2}}
+  // expected-error@+1 {{'transformer.rope' op (C2) the last dim is 4 but there are 1 inverse frequencies, expected 2}}
   %0 = transformer.rope %x inverse_frequencies [1.0] scale 1.0 : tensor<2x4xf32, #sd>
   return
 }

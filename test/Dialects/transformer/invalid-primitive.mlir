@@ -307,7 +307,7 @@ func.func @f(%h: tensor<3x4xf32, #se>, %w: tensor<8x4xf32, #ve>, %t: tensor<3xi3
 // -----
 #de = #transformer.dims<head_dim, sequence>
 func.func @f() {
-  // expected-error@+1 {{'transformer.rotary_table' op (C1) is 'tensor<4x8xf32, #transformer.dims<head_dim, sequence>>', expected an f32 tensor of}}
+  // expected-error@+1 {{'transformer.rotary_table' op (C1) is 'tensor<4x8xf32, #transformer.dims<head_dim, sequence>>', expected an f32 tensor of rows and, second, of another dim than "sequence"}}
   %0:2 = transformer.rotary_table inverse_frequencies [1.0, 0.5] scale 1.0 : tensor<4x8xf32, #de>
   return
 }
@@ -315,7 +315,7 @@ func.func @f() {
 // -----
 #sd = #transformer.dims<sequence, head_dim>
 func.func @f() {
-  // expected-error@+1 {{'transformer.rotary_table' op (C2) head_dim is 6 but there are 2 inverse frequencies}}
+  // expected-error@+1 {{'transformer.rotary_table' op (C2) the last dim is 6 but there are 2 inverse frequencies}}
   %0:2 = transformer.rotary_table inverse_frequencies [1.0, 0.5] scale 1.0 : tensor<8x6xf32, #sd>
   return
 }
