@@ -36,6 +36,16 @@ struct Factor {
     reduction, // combined into all results
     whole      // needs all of it in one place: scans, softmax, rolls
   };
+  /// What the op takes the dims along it for, where others must know. The op
+  /// says so whatever the dims are called.
+  enum Role {
+    none,
+    samples,  // whole ones, equally many on each rank
+    tokens,   // of a sequence; of attention, its queries
+    heads,    // of queries; whole ones, equally many on each rank
+    keyHeads, // the same, each of them shared by a group of heads
+    width     // of the residual stream
+  };
   static constexpr int64_t absent = -1; // a result: combined into it
   static constexpr int64_t complete =
       -2; // a result: combined by the op itself, over ranks too
@@ -45,6 +55,7 @@ struct Factor {
   ::llvm::SmallVector<int64_t> operandDims;
   ::llvm::SmallVector<int64_t> resultDims;
   Reduction combine = Reduction::add;
+  Role role = none;
 };
 
 /// Factors of an op whose dims of one name are one loop; names that only

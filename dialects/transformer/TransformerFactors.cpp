@@ -14,12 +14,40 @@ static SmallVector<Factor> withWhole(Operation *op,
   return factors;
 }
 
-/// A body that asks for a position counts it from the whole tensor's start.
+/// The factor with that role, or null.
+static Factor *factorOf(MutableArrayRef<Factor> factors, Factor::Role role) {
+  auto *found = llvm::find_if(
+      factors, [&](const Factor &factor) { return factor.role == role; });
+  return found == factors.end() ? nullptr : found;
+}
+
+/// Says of the factor along that dim of `value` what it is for. One that has a
+/// role keeps it.
+static void setRole(MutableArrayRef<Factor> factors, Value value, unsigned dim,
+                    Factor::Role role) {
+  StringRef name = dimsOf(value).getNames()[dim];
+  for (Factor &factor : factors)
+    if (factor.name == name && factor.role == Factor::none)
+      factor.role = role;
+}
+
+/// A body that asks for a position counts it from the whole tensor's start, and
+/// one that draws counts samples from the step's.
 SmallVector<Factor> MapOp::getFactors() {
   llvm::SmallDenseSet<StringRef> counted;
-  getBody().walk([&](IndexOp op) { counted.insert(op.getDim()); });
-  return withWhole(*this,
-                   [&](StringRef name) { return counted.contains(name); });
+  bool draws = false;
+  getBody().walk([&](Operation *op) {
+    if (auto index = dyn_cast<IndexOp>(op))
+      counted.insert(index.getDim());
+    else
+      draws |= isa<DrawOpInterface>(op);
+  });
+  SmallVector<Factor> factors =
+      withWhole(*this, [&](StringRef name) { return counted.contains(name); });
+  for (Factor &factor : factors)
+    if (draws && factor.name == dims::samples)
+      factor.role = Factor::samples;
+  return factors;
 }
 
 SmallVector<Factor> ReduceOp::getFactors() {
@@ -60,13 +88,11 @@ SmallVector<Factor> RotaryTableOp::getFactors() {
 /// The rows of queries and those of keys are two factors; of the queries each
 /// rank may have some.
 static void splitQueries(SmallVector<Factor> &factors) {
-  auto queries = llvm::find_if(
-      factors, [](const Factor &factor) { return factor.name == "sequence"; });
-  if (queries == factors.end())
-    return;
+  Factor *queries = factorOf(factors, Factor::tokens);
   Factor keys = *queries;
   keys.name = "keys";
   keys.kind = Factor::whole;
+  keys.role = Factor::none;
   queries->kind = Factor::parallel;
   constexpr unsigned k = 1, v = 2; // operands; dk and dv are results
   for (auto [i, dim] : llvm::enumerate(keys.operandDims))
@@ -78,25 +104,32 @@ static void splitQueries(SmallVector<Factor> &factors) {
   factors.push_back(keys);
 }
 
-/// batch and heads split freely; a sequence and head_dim stay whole, unless
-/// ranks share the queries. Query heads are groups that share a key head: two
-/// factors, of which keys have the first.
-static SmallVector<Factor> attentionFactors(Operation *op, Sharing sharing) {
-  SmallVector<Factor> factors = withWhole(op, [](StringRef name) {
-    return name != "batch" && name != "heads" && name != "kv_heads";
-  });
-  if (sharing == Sharing::gathered)
+/// What the dims are is told by their places in q and k, [samples, tokens,
+/// heads, elements of a head].
+static void setRoles(MutableArrayRef<Factor> factors, Value q, Value k) {
+  setRole(factors, q, 0, Factor::samples);
+  setRole(factors, q, 1, Factor::tokens);
+  setRole(factors, q, 2, Factor::heads);
+  setRole(factors, k, 2, Factor::keyHeads);
+}
+
+/// Samples and heads split freely; tokens and elements of a head stay whole,
+/// unless ranks share the queries. Query heads are groups that share a key
+/// head: two factors, of which keys have the first.
+template <typename Op> static SmallVector<Factor> attentionFactors(Op op) {
+  SmallVector<Factor> factors = factorsFromNames(op);
+  setRoles(factors, op.getQ(), op.getK());
+  for (Factor &factor : factors)
+    if (factor.role == Factor::none || factor.role == Factor::tokens)
+      factor.kind = Factor::whole;
+  if (op.getSharing() == Sharing::gathered)
     splitQueries(factors);
   // Keys come to where the queries are; a rank has the same part of both.
-  for (Factor &factor : factors)
-    if (sharing == Sharing::ring && factor.name == "sequence")
-      factor.kind = Factor::parallel;
-  auto named = [&](StringRef name) {
-    return llvm::find_if(
-        factors, [&](const Factor &factor) { return factor.name == name; });
-  };
-  auto shared = named("kv_heads"), group = named("heads");
-  if (shared == factors.end() || group == factors.end())
+  if (op.getSharing() == Sharing::ring)
+    factorOf(factors, Factor::tokens)->kind = Factor::parallel;
+  Factor *shared = factorOf(factors, Factor::keyHeads),
+         *group = factorOf(factors, Factor::heads);
+  if (!shared)
     return factors;
   shared->kind = Factor::parallel;
   group->size /= shared->size;
@@ -111,10 +144,10 @@ static SmallVector<Factor> attentionFactors(Operation *op, Sharing sharing) {
   return factors;
 }
 SmallVector<Factor> AttentionOp::getFactors() {
-  return attentionFactors(*this, getSharing());
+  return attentionFactors(*this);
 }
 SmallVector<Factor> AttentionGradOp::getFactors() {
-  return attentionFactors(*this, getSharing());
+  return attentionFactors(*this);
 }
 
 /// Logits need all of `embed`; over `vocab`, the loss and the normalizers are
@@ -127,5 +160,6 @@ SmallVector<Factor> HeadLossGradOp::getFactors() {
   for (Factor &factor : factors)
     if (factor.name == vocab)
       factor.resultDims[0] = Factor::complete;
+  setRole(factors, getWeight(), 1, Factor::width);
   return factors;
 }

@@ -163,7 +163,7 @@ private:
   void keepSamples(const FactorTable &table, std::vector<Axes> &decided) {
     const Axes &data = actual[function.getArgument(0)].dims[0];
     for (auto [factor, axes] : llvm::zip_equal(table.factors(), decided))
-      if (factor.name == "batch")
+      if (factor.role == Factor::samples)
         axes = data;
       else
         llvm::erase_if(

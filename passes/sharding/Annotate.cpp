@@ -1,8 +1,10 @@
 // The spec's rules and pins as shardings of what the step starts from.
+#include "dialects/transformer/Dims.h"
 #include "dialects/transformer/StepFunctions.h"
 #include "meshwork/Text/Counted.h"
 #include "mlir/Dialect/Func/IR/FuncOps.h"
 #include "passes/analysis/SpecKey.h"
+#include "passes/sharding/DimRoles.h"
 #include "passes/sharding/Notes.h"
 #include "passes/sharding/Passes.h"
 #include "passes/sharding/Rules.h"
@@ -18,8 +20,8 @@ namespace meshwork::sharding {
 namespace {
 using namespace transformer;
 
-constexpr StringRef sequenceRule = "sequence",
-                    residualRule = "residual_sequence";
+// Rules of a spec that are of no one dim.
+constexpr StringRef residualRule = "residual_sequence", layersRule = "layers";
 
 struct AnnotatePass : impl::AnnotatePassBase<AnnotatePass> {
   using AnnotatePassBase::AnnotatePassBase;
@@ -35,7 +37,9 @@ struct AnnotatePass : impl::AnnotatePassBase<AnnotatePass> {
       return emitError(analysis::ofSpec(key, getOperation().getLoc()));
     });
     given->setAxes(axes);
+    roles.emplace(getOperation());
     bool fine = given->setRules(rules);
+    fine &= succeeded(checkResidual(microbatch));
     fine &= succeeded(shareAttention(microbatch));
     fine &= given->setPins(pins);
     fine &= succeeded(splitAxes(microbatch));
@@ -62,7 +66,7 @@ struct AnnotatePass : impl::AnnotatePassBase<AnnotatePass> {
 private:
   /// How ranks with parts of a sequence see each other's keys.
   LogicalResult shareAttention(func::FuncOp function) {
-    const Rule *rule = given->ruleOf(sequenceRule);
+    const Rule *rule = given->ruleOf(dims::tokens);
     if (!rule || llvm::none_of(rule->axes, [&](StringRef axis) {
           return given->sizeOf(axis) > 1;
         }))
@@ -88,24 +92,27 @@ private:
   LogicalResult splitAxes(func::FuncOp function) {
     llvm::MapVector<StringRef, int64_t> cuts; // axis -> size of its major part
     bool fine = true;
-    const Rule *rule = given->ruleOf("kv_heads");
     function.walk([&](transformer::ParameterOp op) {
-      int64_t dim = rule ? dimsOf(op.getResult())
-                               .find(StringAttr::get(&getContext(), "kv_heads"))
-                         : -1;
-      if (dim < 0 || !fine)
+      auto names = dimsOf(op.getResult()).getNames();
+      const auto *keys = llvm::find_if(names, [&](StringAttr name) {
+        return roles->has(name, Factor::keyHeads);
+      });
+      const Rule *rule =
+          keys == names.end() ? nullptr : given->ruleOf(keys->getValue());
+      if (!rule || !fine)
         return;
-      int64_t left = tensorType(op.getResult()).getDimSize(dim);
+      int64_t size =
+                  tensorType(op.getResult()).getDimSize(keys - names.begin()),
+              left = size;
       for (StringRef axis : rule->axes) {
-        int64_t size = given->sizeOf(axis);
-        if (left % size == 0)
-          left /= size;
-        else if (size % left == 0)
+        int64_t ranks = given->sizeOf(axis);
+        if (left % ranks == 0)
+          left /= ranks;
+        else if (ranks % left == 0)
           cuts[axis] = left, left = 1;
         else
           fine = succeeded(indivisible(
-              op, "shard.kv_heads", "kv_heads",
-              tensorType(op.getResult()).getDimSize(dim), axis.str(), size,
+              op, "shard." + keys->str(), *keys, size, axis.str(), ranks,
               headsFit(function) ? copiedOver(axis, *rule) : ""));
       }
     });
@@ -134,17 +141,22 @@ private:
 
   /// Whether ranks get equally many heads of queries.
   bool headsFit(func::FuncOp function) const {
-    int64_t ranks = 1;
-    if (const Rule *rule = given->ruleOf("heads"))
-      for (StringRef axis : rule->axes)
-        ranks *= given->sizeOf(axis);
     bool fit = true;
     function.walk([&](transformer::ParameterOp op) {
-      auto name = StringAttr::get(op.getContext(), "heads");
-      int64_t dim = dimsOf(op.getResult()).find(name);
-      fit &= dim < 0 || tensorType(op.getResult()).getDimSize(dim) % ranks == 0;
+      auto type = tensorType(op.getResult());
+      for (auto [name, size] :
+           llvm::zip_equal(dimsOf(type).getNames(), type.getShape()))
+        if (roles->has(name, Factor::heads))
+          fit &= size % ranksOf(given->ruleOf(name.getValue())) == 0;
     });
     return fit;
+  }
+
+  int64_t ranksOf(const Rule *rule) const {
+    int64_t ranks = 1;
+    for (StringRef axis : rule ? ArrayRef(rule->axes) : ArrayRef<StringRef>())
+      ranks *= given->sizeOf(axis);
+    return ranks;
   }
 
   /// Key heads need not be split where heads are.
@@ -153,7 +165,7 @@ private:
     for (StringRef other : keys.axes)
       if (other != axis)
         others += (others.empty() ? "\"" : ", \"") + other.str() + "\"";
-    return "; or write shard.kv_heads = [" + others +
+    return "; or write shard." + keys.dim.str() + " = [" + others +
            "], so that each rank of '" + axis.str() + "' has " +
            (others.empty() ? "all of them" : "the same of them");
   }
@@ -199,13 +211,23 @@ private:
   LogicalResult checkDim(Operation *op, const std::string &key, StringRef dim,
                          int64_t size, ArrayRef<StringAttr> parts) {
     int64_t ranks = mesh.product(parts);
-    if (size % ranks == 0 || !isCounted(dim))
+    if (size % ranks == 0 || !roles->isCounted(dim))
       return success();
     SmallVector<StringRef> whole;
     for (StringAttr part : parts)
       if (!llvm::is_contained(whole, mesh::wholeAxis(part.getValue())))
         whole.push_back(mesh::wholeAxis(part.getValue()));
     return indivisible(op, key, dim, size, llvm::join(whole, ", "), ranks);
+  }
+
+  /// What the residual stream is is told by the head alone.
+  LogicalResult checkResidual(func::FuncOp function) {
+    if (ranksOf(given->ruleOf(residualRule)) == 1 || roles->any(Factor::width))
+      return success();
+    return emitError(
+               analysis::ofSpec("shard." + residualRule, function.getLoc()))
+           << "splits the residual stream, but the model has no head_loss, "
+              "which would tell its dim; leave the rule out";
   }
 
   /// Whether results of `op` are of the residual stream, which a rule splits.
@@ -220,10 +242,12 @@ private:
     auto type = dyn_cast<RankedTensorType>(value.getType());
     if (!type || !isa<FloatType>(type.getElementType()))
       return false;
-    auto has = [&](StringRef name) {
-      return dimsOf(type).find(StringAttr::get(&getContext(), name)) >= 0;
+    auto has = [&](Factor::Role role) {
+      return llvm::any_of(dimsOf(type).getNames(), [&](StringAttr name) {
+        return roles->has(name, role);
+      });
     };
-    return has("sequence") && has("embed");
+    return has(Factor::tokens) && has(Factor::width);
   }
 
   LogicalResult annotate(Value value, Operation *at) {
@@ -236,7 +260,7 @@ private:
     llvm::SmallDenseSet<StringAttr> used;
     for (auto [name, size] :
          llvm::zip_equal(dimsOf(type).getNames(), type.getShape())) {
-      bool isSequence = name.getValue() == sequenceRule;
+      bool isSequence = roles->has(name, Factor::tokens);
       SmallVector<const Rule *> rulesOfDim = {given->ruleOf(name.getValue())};
       if (residual && isSequence)
         rulesOfDim.push_back(given->ruleOf(residualRule));
@@ -245,13 +269,14 @@ private:
         for (StringRef axis :
              rule ? ArrayRef(rule->axes) : ArrayRef<StringRef>())
           appendParts(axis, parts);
-      if (name.getValue() == "kv_heads")
+      bool isOfKeys = roles->has(name, Factor::keyHeads);
+      if (isOfKeys)
         while (mesh.product(parts) > size)
           parts.pop_back();
       // An axis that an earlier dim of this tensor has stays there.
       llvm::erase_if(
           parts, [&](StringAttr part) { return !used.insert(part).second; });
-      bool isReported = name.getValue() == "kv_heads" && !keyHeadsFit;
+      bool isReported = isOfKeys && !keyHeadsFit;
       if (!isReported && failed(checkDim(at, "shard." + name.str(),
                                          name.getValue(), size, parts)))
         return failure();
@@ -286,7 +311,7 @@ private:
   /// Ranks of a pipeline have different parameters.
   LogicalResult checkStages(ArrayRef<StringAttr> parts,
                             function_ref<InFlightDiagnostic()> onError) {
-    const Rule *layers = given->ruleOf("layers");
+    const Rule *layers = given->ruleOf(layersRule);
     for (StringAttr part : parts)
       if (layers && mesh.sizeOf(part) > 1 &&
           llvm::is_contained(layers->axes, mesh::wholeAxis(part)))
@@ -362,6 +387,7 @@ private:
   }
 
   std::optional<Rules> given;
+  std::optional<DimRoles> roles;
   mesh::MeshAttr mesh;
   bool keyHeadsFit = true;
   std::set<std::tuple<std::string, int64_t, std::string>> told;

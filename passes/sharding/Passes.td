@@ -9,10 +9,13 @@ def AnnotatePass : Pass<"sharding-annotate", "::mlir::ModuleOp"> {
     Before: whole tensors, one step. After: the module has `mesh.mesh`; in
     `@microbatch`, parameters and arguments have the sharding that rules give
     their dims, or a pin. With a rule for `residual_sequence`, so has every
-    float tensor with the dims `sequence` and `embed`: the residual stream, whose
-    sequence these axes split further than those of `sequence` do.
+    float tensor with the dim of tokens and the last one of what the head reads,
+    `sequence` and `embed`: the residual stream, whose sequence these axes split
+    further than those of `sequence` do.
     With a rule for `sequence`, attention is `shared` as `method` says.
-    An axis is split into parts where `kv_heads` has fewer heads than ranks.
+    An axis is split into parts where keys have fewer heads than there are ranks.
+    Which dims are heads, of queries or of keys, is what attention says of them,
+    whatever they are called.
     Indivisible heads, unknown axes, a pin that fits no parameter: errors, all
     of them at once.
 

@@ -7,6 +7,7 @@
 // visited in the order of the program and back. So the result depends on the
 // program alone.
 #include "mlir/Dialect/Func/IR/FuncOps.h"
+#include "passes/sharding/DimRoles.h"
 #include "passes/sharding/Notes.h"
 #include "passes/sharding/Passes.h"
 #include "passes/sharding/Ulysses.h"
@@ -35,7 +36,8 @@ bool isElementwise(Operation *op) {
 class Propagation {
 public:
   Propagation(func::FuncOp function, mesh::MeshAttr attr)
-      : function(function), attr(attr), mesh(meshFrom(attr)) {}
+      : function(function), attr(attr), mesh(meshFrom(attr)),
+        roles(function->getParentOfType<ModuleOp>()) {}
 
   void run() {
     nameAll(function);
@@ -168,7 +170,7 @@ private:
         });
         isUsed |= llvm::is_contained(replicatedOver.lookup(value), axis);
         StringRef name = dimsOf(tensorType(value)).getNames()[i];
-        if (isUsed || (isCounted(name) &&
+        if (isUsed || (roles.isCounted(name) &&
                        tensorType(value).getDimSize(i) %
                            (mesh.numRanks(dim.axes) * mesh.axes[axis].size)))
           break;
@@ -220,6 +222,7 @@ private:
   func::FuncOp function;
   mesh::MeshAttr attr;
   Mesh mesh;
+  DimRoles roles;
   llvm::MapVector<Value, ValueState> states;
   llvm::MapVector<Value, Value> linked; // to the first value of its state
   llvm::DenseSet<Value> parameters;     // and what is accumulated in them

@@ -90,10 +90,6 @@ RankedTensorType localType(const Mesh &mesh, RankedTensorType type,
                                type.getEncoding());
 }
 
-bool isCounted(StringRef dim) {
-  return dim == "batch" || dim == "heads" || dim == "kv_heads";
-}
-
 std::string textOf(const Mesh &mesh, const Sharding &sharding) {
   return sharding.text(mesh);
 }

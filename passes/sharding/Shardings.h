@@ -38,10 +38,6 @@ Sharding replicated(int64_t numDims);
 /// "[{"dp"}, {}]", with parts of axes under their own names.
 std::string textOf(const Mesh &mesh, const Sharding &sharding);
 
-/// Whether ranks have equally many whole entries of a dim of this name:
-/// samples, heads. Blocks of the others may be short.
-bool isCounted(::llvm::StringRef dim);
-
 /// The parameters, and what maps make of parameters and numbers alone, such as
 /// a copy in 8 bits: these lie as the parameter does, and do not move for
 /// others. Each value is judged once: a residual stream is as long as the model

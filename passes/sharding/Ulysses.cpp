@@ -14,7 +14,8 @@ struct Heads {
   int64_t keysLeft, groupLeft = 1;
 
   Heads(const FactorTable &table, const Mesh &mesh, ArrayRef<Axes> decided)
-      : keys(factorOf(table, "kv_heads")), group(factorOf(table, "heads")) {
+      : keys(factorOf(table, Factor::keyHeads)),
+        group(factorOf(table, Factor::heads)) {
     if (!keys)
       std::swap(keys, group);
     auto left = [&](const Factor *factor) {
@@ -39,9 +40,9 @@ struct Heads {
   }
 
 private:
-  static const Factor *factorOf(const FactorTable &table, StringRef name) {
+  static const Factor *factorOf(const FactorTable &table, Factor::Role role) {
     for (const Factor &factor : table.factors())
-      if (factor.name == name)
+      if (factor.role == role)
         return &factor;
     return nullptr;
   }

@@ -167,6 +167,57 @@ TEST(Losses, AreThoseOfOneRank) {
   }
 }
 
+/// The model with the names of its dims changed about: what was called `ffn` is
+/// now called `heads`, and so on. A spec's rules then split other dims.
+std::string withSwappedNames(const std::string &model) {
+  const std::map<std::string, std::string> names = {
+      {"heads", "ffn"},      {"ffn", "heads"},      {"kv_heads", "vocab"},
+      {"vocab", "kv_heads"}, {"embed", "head_dim"}, {"head_dim", "embed"}};
+  std::string result;
+  llvm::StringRef rest = model;
+  constexpr llvm::StringLiteral begin = "#transformer.dims<";
+  for (size_t at = rest.find(begin); at != llvm::StringRef::npos;
+       at = rest.find(begin)) {
+    result += rest.take_front(at + begin.size());
+    rest = rest.drop_front(at + begin.size());
+    llvm::StringRef dims = rest.take_until([](char c) { return c == '>'; });
+    llvm::SmallVector<std::string> changed;
+    for (llvm::StringRef dim : llvm::split(dims, ", ")) {
+      auto known = names.find(dim.str());
+      changed.push_back(known == names.end() ? dim.str() : known->second);
+    }
+    result += llvm::join(changed, ", ");
+    rest = rest.drop_front(dims.size());
+  }
+  return result + rest.str();
+}
+
+/// What a dim is for is told by the ops that read it, not by its name. With all
+/// rules for "tp" the same dims are split whatever they are called; blocks of
+/// what is called heads may be short, and heads are whole whatever they are
+/// called.
+TEST(Names, DecideNothing) {
+  std::vector<Strategy> strategies = {
+      {.dp = 2},
+      {.tp = 2, .sequenceParallel = true},
+      {.tp = 4},
+      {.dp = 2, .tp = 2, .sequenceParallel = true, .pp = 2},
+      allAxes};
+  for (const std::string &model :
+       {tinyGpt2({.vocabulary = 13, .ffn = 10, .layers = 2}),
+        tinyLlama({.keyHeads = 2, .vocabulary = 13, .ffn = 10, .layers = 2}),
+        tinyLlama({.keyHeads = 1, .vocabulary = 13, .ffn = 10, .layers = 2})}) {
+    std::string swapped = withSwappedNames(model);
+    EXPECT_NE(swapped, model);
+    for (const Strategy &strategy : strategies) {
+      checkStrategy(swapped, strategy, 13);
+      EXPECT_EQ(compareSteps(expectedStep(swapped, strategy, 13),
+                             expectedStep(model, strategy, 13)),
+                "");
+    }
+  }
+}
+
 /// A key of [precision] that rounds: each strategy means what one rank means,
 /// which is not what it means without the key.
 void checkRounding(const std::string &model, std::vector<Strategy> strategies,

@@ -5,12 +5,14 @@
 // RUN: not meshwork-opt %s -mlir-print-op-on-diagnostic=false -sharding-annotate='axes=dp=2,dp=4' 2>&1 | FileCheck %s --check-prefix=TWICE
 // RUN: not meshwork-opt %s -mlir-print-op-on-diagnostic=false -sharding-annotate='axes=dp=2 pins="a[ [{}]"' 2>&1 | FileCheck %s --check-prefix=GLOB
 // RUN: not meshwork-opt %s -mlir-print-op-on-diagnostic=false -sharding-annotate='axes=cp=2 rules=sequence=cp method=rings' 2>&1 | FileCheck %s --check-prefix=METHOD
+// RUN: not meshwork-opt %s -mlir-print-op-on-diagnostic=false -sharding-annotate='axes=tp=2 rules=residual_sequence=tp' 2>&1 | FileCheck %s --check-prefix=RESIDUAL
 // RUN: echo 'module {}' | not meshwork-opt -sharding-annotate='axes=dp=2' 2>&1 | FileCheck %s --check-prefix=EMPTY
 
 // AXIS: axes option: found 'dp', expected a name and a number from 1 on
 // SIZE: axes option: found 'dp=0', expected a name and a number from 1 on
 // TWICE: error: axis "dp" occurs twice
 // METHOD: error: found "rings", expected "gathered", "ulysses" or "ring"
+// RESIDUAL: error: splits the residual stream, but the model has no head_loss, which would tell its dim; leave the rule out
 // GLOB: error: 'a[' is no glob: invalid glob pattern, unmatched '['
 // EMPTY: error: expected a function @microbatch; run -transformer-autodiff first
 
@@ -20,10 +22,12 @@
 #hde = #transformer.dims<heads, head_dim, embed>
 #kde = #transformer.dims<kv_heads, head_dim, embed>
 #bshd = #transformer.dims<batch, sequence, heads, head_dim>
+#bskd = #transformer.dims<batch, sequence, kv_heads, head_dim>
 #bhs = #transformer.dims<batch, heads, sequence>
 func.func @microbatch() {
   %x = transformer.parameter "attended" init <constant, 1.0> : tensor<2x4x2x2xf32, #bshd>
-  %attention, %lse = transformer.attention %x, %x, %x causal scale 0.5 : tensor<2x4x2x2xf32, #bshd>, tensor<2x4x2x2xf32, #bshd>, tensor<2x4x2x2xf32, #bshd> -> tensor<2x4x2x2xf32, #bshd>, tensor<2x2x4xf32, #bhs>
+  %keys = transformer.parameter "keys" init <constant, 1.0> : tensor<2x4x1x2xf32, #bskd>
+  %attention, %lse = transformer.attention %x, %keys, %keys causal scale 0.5 : tensor<2x4x2x2xf32, #bshd>, tensor<2x4x1x2xf32, #bskd>, tensor<2x4x1x2xf32, #bskd> -> tensor<2x4x2x2xf32, #bshd>, tensor<2x2x4xf32, #bhs>
   // The op, the dim, the axis, both sizes, and sizes that would do.
   // ALL: [[#@LINE+1]]:{{.*}} error: parameter 'k': dim 'kv_heads' of size 2 cannot be split over axis 'tp' of size 3; an axis of 2 ranks would divide it{{$}}
   %k = transformer.parameter "k" init <constant, 1.0> : tensor<2x2x8xf32, #kde>

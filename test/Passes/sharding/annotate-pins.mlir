@@ -2,8 +2,12 @@
 
 #fe = #transformer.dims<ffn, embed>
 #kde = #transformer.dims<kv_heads, head_dim, embed>
+!q = tensor<4x8x4x2xf32, #transformer.dims<batch, sequence, heads, head_dim>>
+!kv = tensor<4x8x2x2xf32, #transformer.dims<batch, sequence, kv_heads, head_dim>>
+!lse = tensor<4x4x8xf32, #transformer.dims<batch, heads, sequence>>
 
-func.func @microbatch() {
+func.func @microbatch(%tokens: tensor<4x8xi32, #transformer.dims<batch, sequence>>, %qs: !q, %ks: !kv) {
+  %o, %lse = transformer.attention %qs, %ks, %ks causal scale 0.5 : !q, !kv, !kv -> !q, !lse
   %k = transformer.parameter "k" init <constant, 1.0> : tensor<2x2x8xf32, #kde>
   // The first pin that matches holds, with open dims and priorities; axes that
   // are cut become their parts.

@@ -13,7 +13,10 @@ func.func @microbatch() {
 
 // Heads and samples come in whole numbers, equally many on each rank.
 #hde = #transformer.dims<heads, head_dim, embed>
-func.func @microbatch() {
+!q = tensor<4x4x6x2xf32, #transformer.dims<batch, sequence, heads, head_dim>>
+!lse = tensor<4x6x4xf32, #transformer.dims<batch, heads, sequence>>
+func.func @microbatch(%tokens: tensor<4x4xi32, #transformer.dims<batch, sequence>>, %q: !q) {
+  %o, %lse = transformer.attention %q, %q, %q causal scale 0.5 : !q, !q, !q -> !q, !lse
   // expected-error@+1 {{dim 'heads' of size 6 cannot be split over axis 'tp' of size 4; an axis of 3 or 6 ranks would divide it}}
   %w = transformer.parameter "w" init <constant, 1.0> : tensor<6x2x8xf32, #hde>
   return

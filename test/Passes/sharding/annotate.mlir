@@ -11,6 +11,9 @@
 #fe = #transformer.dims<ffn, embed>
 #hde = #transformer.dims<heads, head_dim, embed>
 #kde = #transformer.dims<kv_heads, head_dim, embed>
+!q = tensor<4x8x4x2xf32, #transformer.dims<batch, sequence, heads, head_dim>>
+!kv = tensor<4x8x2x2xf32, #transformer.dims<batch, sequence, kv_heads, head_dim>>
+!lse = tensor<4x4x8xf32, #transformer.dims<batch, heads, sequence>>
 
 // Two key heads on four ranks: the axis is cut in two, and only its major part
 // splits them. What was whole "tp" is both parts.
@@ -42,5 +45,10 @@ func.func @microbatch(%tokens: tensor<4x8xi32, #bs>, %targets: tensor<4x8xi32, #
   // CHECK-NOT: mesh.shardings
   // CHECK: return
   %x = transformer.embedding %table, %tokens : tensor<12x8xf32, #ve>, tensor<4x8xi32, #bs> -> tensor<4x8x8xf32, #bse>
+  // These say what is a head, and what the residual stream.
+  %qs = transformer.contract "bse,hde->bshd" %x, %q : tensor<4x8x8xf32, #bse>, tensor<4x2x8xf32, #hde> -> !q
+  %ks = transformer.contract "bse,hde->bshd" %x, %k : tensor<4x8x8xf32, #bse>, tensor<2x2x8xf32, #kde> -> !kv
+  %o, %lse = transformer.attention %qs, %ks, %ks causal scale 0.5 : !q, !kv, !kv -> !q, !lse
+  %loss:3 = transformer.head_loss_grad %x, %table, %targets scale 1.0 : tensor<4x8x8xf32, #bse>, tensor<12x8xf32, #ve>, tensor<4x8xi32, #bs> -> tensor<f32>, tensor<4x8x8xf32, #bse>, tensor<12x8xf32, #ve>
   return
 }
