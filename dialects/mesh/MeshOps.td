@@ -9,7 +9,9 @@ include "mlir/Interfaces/SideEffectInterfaces.td"
 
 /// What all ops here answer. They come when types and paddings are settled.
 defvar Mesh_Answers = Transformer_Apart # [DeclareOpInterfaceMethods<TensorOpInterface>, Transformer_StaysF32<"false">,
-                                           Transformer_TakesPadding, Transformer_LeavesPadding<"any">, Transformer_CountsNothing];
+                                           Transformer_TakesPadding, Transformer_LeavesPadding<"any">, Transformer_CountsNothing,
+                                           Transformer_StateUse<"none">, Transformer_AddsUp<"false">, Transformer_DrawsWords<"false">,
+                                           Transformer_Source<"false">, Transformer_NoKernelSizes];
 
 class Mesh_Op<string mnemonic, list<Trait> traits>
     : Op<Mesh_Dialect, mnemonic, [Pure] # Mesh_Answers # traits>;

@@ -20,6 +20,17 @@ enum class Again {
 /// waits for what makes one that is only added up, nor for what moves it there.
 enum class WeightGradient { none, makes, moves };
 
+/// What an op does with state: weights, gradients, what the optimizer keeps.
+enum class StateUse { none, reads, adds, writes };
+
+/// A size that a GPU's kernels limit (meshwork/Plan/Gpu.h).
+struct KernelSize {
+  enum Kind { headElements, tokens, table };
+  Kind kind;
+  ::llvm::StringRef dim;
+  int64_t size;
+};
+
 } // namespace meshwork::transformer
 
 namespace meshwork::transformer::answers {
@@ -72,6 +83,30 @@ template <Padding leaves()> struct LeavesPadding {
   template <typename Op> struct Impl : ::mlir::OpTrait::TraitBase<Op, Impl> {
     static Padding paddingByTrait() { return leaves(); }
   };
+};
+template <StateUse use> struct UsesState {
+  template <typename Op> struct Impl : ::mlir::OpTrait::TraitBase<Op, Impl> {
+    static StateUse stateUseByTrait() { return use; }
+  };
+};
+template <bool yes> struct AddsUp {
+  template <typename Op> struct Impl : ::mlir::OpTrait::TraitBase<Op, Impl> {
+    static bool addsUpByTrait() { return yes; }
+  };
+};
+template <bool yes> struct DrawsWords {
+  template <typename Op> struct Impl : ::mlir::OpTrait::TraitBase<Op, Impl> {
+    static bool drawsByTrait() { return yes; }
+  };
+};
+template <bool yes> struct Source {
+  template <typename Op> struct Impl : ::mlir::OpTrait::TraitBase<Op, Impl> {
+    static bool sourceByTrait() { return yes; }
+  };
+};
+template <typename Op>
+struct NoKernelSizes : ::mlir::OpTrait::TraitBase<Op, NoKernelSizes> {
+  static ::llvm::SmallVector<KernelSize> kernelSizesByTrait() { return {}; }
 };
 template <typename Op>
 struct CountsNothing : ::mlir::OpTrait::TraitBase<Op, CountsNothing> {

@@ -127,6 +127,7 @@ namespace meshwork::transformer {
 /// Of any op; one that is asked for nothing (TensorOpInterface) is neither.
 bool isLinear(::mlir::Operation *op);
 bool isFusible(::mlir::Operation *op);
+StateUse stateUseOf(::mlir::Operation *op);
 
 /// The letters of an einsum equation, term by term.
 struct Equation {

@@ -44,6 +44,53 @@ bool EmbeddingOp::staysF32(unsigned) {
 /// The rows' log-sum-exp.
 bool AttentionOp::staysF32(unsigned result) { return result == 1; }
 
+/// A product that adds to another sum already cannot.
+bool ContractOp::addsUp(unsigned) { return !getBias(); }
+
+bool MapOp::drawsWords() {
+  return getBody()
+      .walk([](DrawOpInterface) { return WalkResult::interrupt(); })
+      .wasInterrupted();
+}
+bool AttentionOp::drawsWords() { return !getRandom().empty(); }
+bool AttentionGradOp::drawsWords() { return !getRandom().empty(); }
+
+static SmallVector<KernelSize> sizesOfTable(Value table) {
+  return llvm::map_to_vector(
+      llvm::zip_equal(dimsOf(table).getNames(), tensorType(table).getShape()),
+      [](auto dim) {
+        auto [name, size] = dim;
+        return KernelSize{KernelSize::table, name, size};
+      });
+}
+SmallVector<KernelSize> EmbeddingOp::getKernelSizes() {
+  return sizesOfTable(getTable());
+}
+SmallVector<KernelSize> EmbeddingGradOp::getKernelSizes() {
+  return sizesOfTable(getResult());
+}
+
+static SmallVector<KernelSize> sizesOfQueries(Value q) {
+  constexpr unsigned tokens = 1, elements = 3;
+  auto sizeOf = [&](KernelSize::Kind kind, unsigned dim) {
+    return KernelSize{kind, dimsOf(q).getNames()[dim],
+                      tensorType(q).getDimSize(dim)};
+  };
+  return {sizeOf(KernelSize::headElements, elements),
+          sizeOf(KernelSize::tokens, tokens)};
+}
+SmallVector<KernelSize> AttentionOp::getKernelSizes() {
+  return sizesOfQueries(getQ());
+}
+SmallVector<KernelSize> AttentionGradOp::getKernelSizes() {
+  return sizesOfQueries(getQ());
+}
+
+StateUse stateUseOf(Operation *op) {
+  auto tensors = dyn_cast_or_null<TensorOpInterface>(op);
+  return tensors ? tensors.getStateUse() : StateUse::none;
+}
+
 bool isLinear(Operation *op) {
   auto tensors = dyn_cast<TensorOpInterface>(op);
   return tensors && tensors.isLinear();

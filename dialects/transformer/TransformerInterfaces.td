@@ -59,6 +59,16 @@ def TensorOpInterface : OpInterface<"TensorOpInterface"> {
       }], "::meshwork::transformer::Padding", "getPadding",
       (ins "unsigned":$result, "unsigned":$dim, "::meshwork::transformer::PaddingOf":$of, "::llvm::function_ref<bool()>":$overlaps),
       [{}], [{ return $_op.paddingByTrait(); }]>,
+    InterfaceMethod<"What it does with what outlives a microbatch.",
+      "::meshwork::transformer::StateUse", "getStateUse", (ins), [{}], [{ return $_op.stateUseByTrait(); }]>,
+    InterfaceMethod<"Whether what computes that result can add it to what is there, so that no kernel of its own need do so.",
+      "bool", "addsUp", (ins "unsigned":$result), [{}], [{ return $_op.addsUpByTrait(); }]>,
+    InterfaceMethod<"Whether it draws random words by the number of a sample: a rank then computes it for the samples that it was given.",
+      "bool", "drawsWords", (ins), [{}], [{ return $_op.drawsByTrait(); }]>,
+    InterfaceMethod<"Whether what it reads is there from the start, so that its place in the text need keep nothing from running early.",
+      "bool", "isSource", (ins), [{}], [{ return $_op.sourceByTrait(); }]>,
+    InterfaceMethod<"Sizes of it that a GPU's kernels limit.",
+      "::llvm::SmallVector<::meshwork::transformer::KernelSize>", "getKernelSizes", (ins), [{}], [{ return $_op.kernelSizesByTrait(); }]>,
     InterfaceMethod<"Sets what it must know of a rank's part, as it counts positions in the whole. Types are still the whole's.",
       "void", "tellPart", (ins "::meshwork::transformer::RankPart &":$part), [{}], [{ $_op.partByTrait(); }]>
   ];
@@ -72,8 +82,22 @@ class Transformer_Fusible<string yes> : Transformer_Answer<"Fusible", yes>;
 def Transformer_TakesPadding : Transformer_OnlyAnswer<"TakesPadding">;
 class Transformer_LeavesPadding<string what> : Transformer_Answer<"LeavesPadding", "::meshwork::transformer::" # what # "Padding">;
 def Transformer_CountsNothing : Transformer_OnlyAnswer<"CountsNothing">;
+class Transformer_StateUse<string use> : Transformer_Answer<"UsesState", "::meshwork::transformer::StateUse::" # use>;
+class Transformer_AddsUp<string yes> : Transformer_Answer<"AddsUp", yes>;
+class Transformer_DrawsWords<string yes> : Transformer_Answer<"DrawsWords", yes>;
+class Transformer_Source<string yes> : Transformer_Answer<"Source", yes>;
+def Transformer_NoKernelSizes : Transformer_OnlyAnswer<"NoKernelSizes">;
 /// Of ops that neither map nor move elements.
 defvar Transformer_Apart = [Transformer_Linear<"false">, Transformer_Elementwise<"false">, Transformer_Fusible<"false">];
+
+def AttentionOpInterface : OpInterface<"AttentionOpInterface"> {
+  let cppNamespace = "::meshwork::transformer";
+  let description = "Attention and its gradient: ops of queries and keys, whose sequence ranks may share.";
+  let methods = [
+    InterfaceMethod<"How ranks with parts of a sequence compute it.", "::meshwork::transformer::Sharing", "getSharing">,
+    InterfaceMethod<"Says how.", "void", "setSharing", (ins "::meshwork::transformer::Sharing":$sharing)>
+  ];
+}
 
 def DifferentiableOpInterface : OpInterface<"DifferentiableOpInterface"> {
   let cppNamespace = "::meshwork::transformer";

@@ -14,9 +14,10 @@ class Transformer_CompositeOp<string mnemonic, list<Trait> traits = []>
 
 /// Brings in or keeps what outlives a microbatch.
 class Transformer_KeptOp<string mnemonic, list<string> own, list<Trait> traits>
-    : Transformer_Op<mnemonic, Transformer_Apart # [DeclareOpInterfaceMethods<TensorOpInterface, own>, Transformer_Again<"dear">, Transformer_CountsNothing] # traits>;
+    : Transformer_Op<mnemonic, Transformer_Apart # [DeclareOpInterfaceMethods<TensorOpInterface, own>, Transformer_Again<"dear">, Transformer_CountsNothing,
+                                                     Transformer_AddsUp<"false">, Transformer_DrawsWords<"false">, Transformer_NoKernelSizes] # traits>;
 
-def Transformer_ParameterOp : Transformer_KeptOp<"parameter", [], [Transformer_TakesPadding, Transformer_LeavesPadding<"zero">, MemoryEffects<[MemRead]>, Transformer_StaysF32<"false">, Transformer_WeightGradient<"none">]> {
+def Transformer_ParameterOp : Transformer_KeptOp<"parameter", [], [Transformer_StateUse<"reads">, Transformer_Source<"true">, Transformer_TakesPadding, Transformer_LeavesPadding<"zero">, MemoryEffects<[MemRead]>, Transformer_StaysF32<"false">, Transformer_WeightGradient<"none">]> {
   let summary = "A trained tensor";
   let description = [{
     Yields the tensor in the compute type. `name` is its name in Hugging Face

@@ -12,7 +12,7 @@ include "mlir/Interfaces/ControlFlowInterfaces.td"
 /// What a microbatch consists of. `own` are the methods that the op has itself;
 /// to all else it names its answers.
 class Transformer_TensorOp<string mnemonic, list<string> own, list<Trait> traits = []>
-    : Transformer_Op<mnemonic, [Pure, DeclareOpInterfaceMethods<FactorOpInterface, own>,
+    : Transformer_Op<mnemonic, [Pure, Transformer_StateUse<"none">, DeclareOpInterfaceMethods<FactorOpInterface, own>,
                                 DeclareOpInterfaceMethods<TensorOpInterface, own>] # traits>;
 
 /// One that models are decomposed into.
@@ -20,9 +20,10 @@ class Transformer_PrimitiveOp<string mnemonic, list<string> own, list<Trait> tra
     : Transformer_TensorOp<mnemonic, own, [DeclareOpInterfaceMethods<DifferentiableOpInterface>] # traits>;
 
 /// Maps and moves of elements.
-defvar Transformer_Moves = [Transformer_NoProducts, Transformer_Elementwise<"true">, Transformer_WeightGradient<"none">];
+defvar Transformer_Moves = [Transformer_NoProducts, Transformer_Elementwise<"true">, Transformer_WeightGradient<"none">,
+                            Transformer_AddsUp<"false">, Transformer_Source<"false">, Transformer_NoKernelSizes];
 
-def Transformer_MapOp : Transformer_PrimitiveOp<"map", ["getFactors", "isLinear", "getPadding", "tellPart"], Transformer_Moves # [
+def Transformer_MapOp : Transformer_PrimitiveOp<"map", ["getFactors", "isLinear", "getPadding", "drawsWords", "tellPart"], Transformer_Moves # [
     Transformer_TakesPadding, Transformer_StaysF32<"false">, Transformer_Again<"cheap">, Transformer_Fusible<"true">,
     IsolatedFromAbove, SingleBlockImplicitTerminator<"YieldOp">, RecursiveMemoryEffects]> {
   let summary = "Computes each element of its results from the operands' elements at that place";
@@ -120,7 +121,7 @@ def Transformer_StochasticRoundOp : Transformer_Op<"stochastic_round", [Pure, Ha
 }
 
 def Transformer_ReduceOp : Transformer_PrimitiveOp<"reduce", ["getFactors", "isLinear", "getPaddingNeeds", "getPadding"], Transformer_Moves # [
-    Transformer_CountsNothing, Transformer_StaysF32<"true">, Transformer_Again<"cheap">, Transformer_Fusible<"true">]> {
+    Transformer_DrawsWords<"false">, Transformer_CountsNothing, Transformer_StaysF32<"true">, Transformer_Again<"cheap">, Transformer_Fusible<"true">]> {
   let summary = "Adds up, or takes the maximum of, the elements along some dims";
   let description = [{
     The result has the other dims, in the input's order. `max` has no gradient
@@ -140,7 +141,7 @@ def Transformer_ReduceOp : Transformer_PrimitiveOp<"reduce", ["getFactors", "isL
 }
 
 def Transformer_RollOp : Transformer_PrimitiveOp<"roll", ["getFactors", "getPadding"], Transformer_Moves # [
-    Transformer_CountsNothing, Transformer_TakesPadding, Transformer_Linear<"true">, Transformer_StaysF32<"false">, Transformer_Again<"cheap">, Transformer_Fusible<"true">, SameOperandsAndResultType]> {
+    Transformer_DrawsWords<"false">, Transformer_CountsNothing, Transformer_TakesPadding, Transformer_Linear<"true">, Transformer_StaysF32<"false">, Transformer_Again<"cheap">, Transformer_Fusible<"true">, SameOperandsAndResultType]> {
   let summary = "result[i] = input[(i + shift) mod size] along the last dim";
   let description = [{
     (C1) 0 <= shift < size of the last dim.
@@ -155,7 +156,7 @@ def Transformer_RollOp : Transformer_PrimitiveOp<"roll", ["getFactors", "getPadd
 }
 
 def Transformer_SliceOp : Transformer_PrimitiveOp<"slice", ["getFactors", "getPadding"], Transformer_Moves # [
-    Transformer_CountsNothing, Transformer_TakesPadding, Transformer_Linear<"true">, Transformer_StaysF32<"false">, Transformer_Again<"cheap">, Transformer_Fusible<"false">]> {
+    Transformer_DrawsWords<"false">, Transformer_CountsNothing, Transformer_TakesPadding, Transformer_Linear<"true">, Transformer_StaysF32<"false">, Transformer_Again<"cheap">, Transformer_Fusible<"false">]> {
   let summary = "A range of one dim, which may take another name or, at size one, go away";
   let description = [{
     The result keeps the other dims. Along `dim` it holds the elements from
@@ -180,7 +181,7 @@ def Transformer_SliceOp : Transformer_PrimitiveOp<"slice", ["getFactors", "getPa
 }
 
 def Transformer_UnsliceOp : Transformer_TensorOp<"unslice", ["getFactors", "getPadding"], Transformer_Moves # [
-    Transformer_CountsNothing, Transformer_TakesPadding, Transformer_Linear<"true">, Transformer_StaysF32<"false">, Transformer_Again<"dear">, Transformer_Fusible<"false">]> {
+    Transformer_DrawsWords<"false">, Transformer_CountsNothing, Transformer_TakesPadding, Transformer_Linear<"true">, Transformer_StaysF32<"false">, Transformer_Again<"dear">, Transformer_Fusible<"false">]> {
   let summary = "The gradient of slices: parts set side by side, zero where no part lies";
   let description = [{
     Part i lies along `dim` from `offsets[i]` on, as `slice` would cut it out.
@@ -196,7 +197,8 @@ def Transformer_UnsliceOp : Transformer_TensorOp<"unslice", ["getFactors", "getP
   let hasVerifier = 1; // C1
 }
 
-def Transformer_ContractOp : Transformer_PrimitiveOp<"contract", ["getFactors", "getFlops", "getPaddingNeeds", "getPadding"], Transformer_Apart # [
+def Transformer_ContractOp : Transformer_PrimitiveOp<"contract", ["getFactors", "getFlops", "getPaddingNeeds", "getPadding", "addsUp"], Transformer_Apart # [
+    Transformer_DrawsWords<"false">, Transformer_Source<"false">, Transformer_NoKernelSizes,
     Transformer_CountsNothing, Transformer_StaysF32<"false">, Transformer_Again<"dear">, Transformer_WeightGradient<"makes">, AttrSizedOperandSegments]> {
   let summary = "Every matrix product, as an einsum of two tensors";
   let description = [{
@@ -222,7 +224,8 @@ def Transformer_ContractOp : Transformer_PrimitiveOp<"contract", ["getFactors", 
   }]>];
 }
 
-def Transformer_EmbeddingOp : Transformer_PrimitiveOp<"embedding", ["staysF32", "getPaddingNeeds", "getPadding", "tellPart"], Transformer_Apart # [
+def Transformer_EmbeddingOp : Transformer_PrimitiveOp<"embedding", ["staysF32", "getPaddingNeeds", "getPadding", "tellPart", "getKernelSizes"], Transformer_Apart # [
+    Transformer_AddsUp<"false">, Transformer_DrawsWords<"false">, Transformer_Source<"false">,
     Transformer_FactorsFromNames, Transformer_NoProducts, Transformer_Again<"dear">, Transformer_WeightGradient<"none">]> {
   let summary = "Rows of a table, chosen by ids";
   let description = [{
@@ -245,7 +248,8 @@ def Transformer_EmbeddingOp : Transformer_PrimitiveOp<"embedding", ["staysF32", 
   let hasVerifier = 1; // C1 C2
 }
 
-def Transformer_EmbeddingGradOp : Transformer_TensorOp<"embedding_grad", ["getPaddingNeeds", "getPadding", "tellPart"], Transformer_Apart # [
+def Transformer_EmbeddingGradOp : Transformer_TensorOp<"embedding_grad", ["getPaddingNeeds", "getPadding", "tellPart", "getKernelSizes"], Transformer_Apart # [
+    Transformer_AddsUp<"true">, Transformer_DrawsWords<"false">, Transformer_Source<"false">,
     Transformer_FactorsFromNames, Transformer_NoProducts, Transformer_StaysF32<"false">, Transformer_Again<"dear">, Transformer_WeightGradient<"makes">]> {
   let summary = "The gradient of an embedding table: rows of `gradient` added up by id";
   let description = [{
@@ -262,7 +266,8 @@ def Transformer_EmbeddingGradOp : Transformer_TensorOp<"embedding_grad", ["getPa
   let hasVerifier = 1; // C1
 }
 
-def Transformer_AttentionOp : Transformer_PrimitiveOp<"attention", ["getFactors", "getFlops", "staysF32", "getPadding", "tellPart"], Transformer_Apart # [
+def Transformer_AttentionOp : Transformer_PrimitiveOp<"attention", ["getFactors", "getFlops", "staysF32", "getPadding", "tellPart", "drawsWords", "getKernelSizes"], Transformer_Apart # [
+    AttentionOpInterface, Transformer_AddsUp<"false">, Transformer_Source<"false">,
     Transformer_TakesPadding, Transformer_Again<"dear">, Transformer_WeightGradient<"none">, AttrSizedOperandSegments]> {
   let summary = "softmax(scale q k^T + mask) v, blockwise";
   let description = [{
@@ -303,7 +308,8 @@ def Transformer_AttentionOp : Transformer_PrimitiveOp<"attention", ["getFactors"
   let hasVerifier = 1; // C1 C2 C3
 }
 
-def Transformer_AttentionGradOp : Transformer_TensorOp<"attention_grad", ["getFactors", "getFlops", "getPaddingNeeds", "tellPart"], Transformer_Apart # [
+def Transformer_AttentionGradOp : Transformer_TensorOp<"attention_grad", ["getFactors", "getFlops", "getPaddingNeeds", "tellPart", "drawsWords", "getKernelSizes"], Transformer_Apart # [
+    AttentionOpInterface, Transformer_AddsUp<"false">, Transformer_Source<"false">,
     Transformer_LeavesPadding<"zero">, Transformer_StaysF32<"false">, Transformer_Again<"dear">, Transformer_WeightGradient<"none">, AttrSizedOperandSegments]> {
   let summary = "Gradients of q, k and v; scores are computed again block by block";
   let description = [{
@@ -331,6 +337,7 @@ def Transformer_AttentionGradOp : Transformer_TensorOp<"attention_grad", ["getFa
 }
 
 def Transformer_HeadLossGradOp : Transformer_TensorOp<"head_loss_grad", ["getFactors", "getFlops", "getPaddingNeeds", "tellPart"], Transformer_Apart # [
+    Transformer_AddsUp<"false">, Transformer_DrawsWords<"false">, Transformer_Source<"false">, Transformer_NoKernelSizes,
     Transformer_LeavesPadding<"zero">, Transformer_StaysF32<"false">, Transformer_Again<"never">, Transformer_WeightGradient<"none">, AttrSizedOperandSegments]> {
   let summary = "`head_loss` together with its gradients, in one pass over chunks of tokens";
   let description = [{
@@ -358,6 +365,7 @@ def Transformer_HeadLossGradOp : Transformer_TensorOp<"head_loss_grad", ["getFac
 }
 
 def Transformer_RotaryTableOp : Transformer_TensorOp<"rotary_table", ["getFactors", "tellPart"], Transformer_Apart # [
+    Transformer_AddsUp<"false">, Transformer_DrawsWords<"false">, Transformer_Source<"true">, Transformer_NoKernelSizes,
     Transformer_TakesPadding, Transformer_LeavesPadding<"any">, Transformer_NoProducts, Transformer_StaysF32<"true">, Transformer_Again<"dear">, Transformer_WeightGradient<"none">, AllTypesMatch<["cosine", "sine"]>]> {
   let summary = "Cosine and signed sine of every position's angles, for `rope`";
   let description = [{

@@ -9,7 +9,7 @@ include "dialects/transformer/TransformerModelOps.td"
 include "mlir/Interfaces/SideEffectInterfaces.td"
 include "mlir/IR/RegionKindInterface.td"
 
-def Transformer_StepInputOp : Transformer_KeptOp<"step_input", [], [Transformer_TakesPadding, Transformer_LeavesPadding<"any">, Pure, Transformer_StaysF32<"false">, Transformer_WeightGradient<"none">]> {
+def Transformer_StepInputOp : Transformer_KeptOp<"step_input", [], [Transformer_StateUse<"none">, Transformer_Source<"true">, Transformer_TakesPadding, Transformer_LeavesPadding<"any">, Pure, Transformer_StaysF32<"false">, Transformer_WeightGradient<"none">]> {
   let summary = "A scalar that the launcher sets before each step or microbatch";
   let description = [{
     `bias_correction` is 1 - base^t in the t-th optimizer step, counted from 1.
@@ -43,7 +43,7 @@ def Transformer_StageListOp : Transformer_Op<"stage_list"> {
   let hasVerifier = 1; // C1
 }
 
-def Transformer_StateOp : Transformer_KeptOp<"state", [], [Transformer_TakesPadding, Transformer_LeavesPadding<"zero">, MemoryEffects<[MemRead]>, Transformer_StaysF32<"true">, Transformer_WeightGradient<"none">]> {
+def Transformer_StateOp : Transformer_KeptOp<"state", [], [Transformer_StateUse<"reads">, Transformer_Source<"false">, Transformer_TakesPadding, Transformer_LeavesPadding<"zero">, MemoryEffects<[MemRead]>, Transformer_StaysF32<"true">, Transformer_WeightGradient<"none">]> {
   let summary = "Reads what is kept for a parameter, or for the step (empty name)";
   let description = [{
     An optimizer keeps what it likes, each under a name: `slot`. Its elements are
@@ -68,7 +68,7 @@ def Transformer_StateOp : Transformer_KeptOp<"state", [], [Transformer_TakesPadd
   let hasVerifier = 1; // C1 C2
 }
 
-def Transformer_AssignOp : Transformer_KeptOp<"assign", ["getPaddingNeeds"], [Transformer_LeavesPadding<"any">, MemoryEffects<[MemWrite]>, Transformer_StaysF32<"false">, Transformer_WeightGradient<"none">]> {
+def Transformer_AssignOp : Transformer_KeptOp<"assign", ["getPaddingNeeds"], [Transformer_StateUse<"writes">, Transformer_Source<"false">, Transformer_LeavesPadding<"any">, MemoryEffects<[MemWrite]>, Transformer_StaysF32<"false">, Transformer_WeightGradient<"none">]> {
   let summary = "Writes state, or the range of it that a slice would cut out";
   let description = [{
     (C1) `optimizer` and `magnitude`, and nothing else, have a slot, as at `state`.
@@ -89,7 +89,7 @@ def Transformer_AssignOp : Transformer_KeptOp<"assign", ["getPaddingNeeds"], [Tr
   let hasVerifier = 1; // C1
 }
 
-def Transformer_AccumulateOp : Transformer_KeptOp<"accumulate", ["getPaddingNeeds"], [Transformer_LeavesPadding<"any">, MemoryEffects<[MemRead, MemWrite]>, Transformer_StaysF32<"false">, Transformer_WeightGradient<"moves">]> {
+def Transformer_AccumulateOp : Transformer_KeptOp<"accumulate", ["getPaddingNeeds"], [Transformer_StateUse<"adds">, Transformer_Source<"false">, Transformer_LeavesPadding<"any">, MemoryEffects<[MemRead, MemWrite]>, Transformer_StaysF32<"false">, Transformer_WeightGradient<"moves">]> {
   let summary = "Adds to state that a step starts at zero, or keeps the larger magnitude";
   let description = [{
     (C1) is of `gradient`, `loss` or `magnitude`.

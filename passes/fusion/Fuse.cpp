@@ -236,7 +236,8 @@ void hoistSources(Block &block) {
   Operation *front = nullptr;
   llvm::SmallPtrSet<Operation *, 16> hoisted;
   for (Operation &op : llvm::make_early_inc_range(block)) {
-    if (!isa<ParameterOp, StepInputOp, RotaryTableOp>(op))
+    auto tensors = dyn_cast<TensorOpInterface>(op);
+    if (!tensors || !tensors.isSource())
       continue;
     auto hoist = [&](Operation *source) {
       if (!hoisted.insert(source).second)

@@ -1,5 +1,5 @@
-// Accumulation of anything but products and embedding gradients: old + value,
-// or the larger of the two.
+// Accumulation of what no kernel adds up where it makes it: old + value, or the
+// larger of the two.
 #include "dialects/transformer/Facts.h"
 #include "passes/fusion/Passes.h"
 
@@ -25,13 +25,11 @@ struct FuseAccumulationsPass
                       : Type(Float32Type::get(&getContext())));
   }
 
-  /// Whether what makes `value` can add it to what is there. A product that
-  /// adds to another sum cannot.
+  /// Whether what makes `value` can add it to what is there.
   static bool addsUpItself(Value value) {
-    Operation *op = value.getDefiningOp();
-    auto contract = dyn_cast_or_null<ContractOp>(op);
-    return value.hasOneUse() && (isa_and_nonnull<EmbeddingGradOp>(op) ||
-                                 (contract && !contract.getBias()));
+    auto maker = value.getDefiningOp<TensorOpInterface>();
+    return value.hasOneUse() && maker &&
+           maker.addsUp(cast<OpResult>(value).getResultNumber());
   }
 
   static Value combined(ImplicitLocOpBuilder &b, AccumulateOp op, Value old,

@@ -66,11 +66,11 @@ private:
     for (Value result : op->getResults())
       if (failed(begin(result)))
         return failure();
-    if (isa<transformer::ParameterOp, StateOp, AccumulateOp, AssignOp>(op) &&
-        !op->hasAttr(storedName))
+    StateUse use = stateUseOf(op);
+    if (use != StateUse::none && !op->hasAttr(storedName))
       return op->emitOpError("has no ")
              << storedName << "; run -sharding-shard-states first";
-    if (isa<transformer::ParameterOp, StateOp>(op)) {
+    if (use == StateUse::reads) {
       readState(op);
       return success();
     }
@@ -117,7 +117,8 @@ private:
     if (exchangesHeads(op) && !splitHeads(op, table, mesh, proposed, decided))
       return op->emitOpError("has heads that the ranks of its sequence cannot "
                              "share equally");
-    if (drawsRandom(op) && function.getNumArguments() != 0)
+    if (cast<TensorOpInterface>(op).drawsWords() &&
+        function.getNumArguments() != 0)
       keepSamples(table, decided);
     table.dropScattered(mesh, decided);
     for (unsigned t = 0; t < table.numOperands(); ++t) {
@@ -147,15 +148,6 @@ private:
         for (AxisId axis : decided[f])
           sums[result].push_back(
               factorAxis(notes(), mesh, table, f, axis, proposed));
-  }
-
-  static bool drawsRandom(Operation *op) {
-    if (auto attention = dyn_cast<transformer::AttentionOp>(op))
-      return !attention.getRandom().empty();
-    if (auto gradient = dyn_cast<transformer::AttentionGradOp>(op))
-      return !gradient.getRandom().empty();
-    return op->walk([](DrawOpInterface) { return WalkResult::interrupt(); })
-        .wasInterrupted();
   }
 
   /// Masks count samples from the rank's first one, so a rank draws them for

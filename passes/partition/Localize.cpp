@@ -43,7 +43,7 @@ public:
     for (Operation *op : ops)
       if (isa<mesh::ReshardOp>(op) || replaced.contains(op))
         op->erase();
-      else if (!isa<transformer::ParameterOp, StateOp>(op))
+      else if (stateUseOf(op) != StateUse::reads)
         op->removeAttr(mesh::MeshDialect::shardingsName);
     for (BlockArgument argument : function.getArguments())
       keepSplit(argument);
@@ -135,7 +135,7 @@ private:
   LogicalResult localize(Operation *op) {
     if (auto reshard = dyn_cast<mesh::ReshardOp>(op))
       return collectives(reshard);
-    if (isa<transformer::ParameterOp, StateOp>(op)) {
+    if (stateUseOf(op) == StateUse::reads) {
       auto whole =
           builder.getDenseI64ArrayAttr(tensorType(op->getResult(0)).getShape());
       op->setAttr(isa<StateOp>(op) ? "mesh.global_shape" : "global_shape",

@@ -133,7 +133,7 @@ bool hasSharding(Operation *op) {
     if (function.getArgAttr(i, mesh::MeshDialect::shardingName))
       return true;
   return op->hasAttr(mesh::MeshDialect::shardingsName) &&
-         !isa<transformer::ParameterOp, StateOp>(op);
+         stateUseOf(op) != StateUse::reads;
 }
 
 /// Types of state are one rank's part of the whole.

@@ -9,7 +9,6 @@
 #include "passes/sharding/Passes.h"
 #include "passes/sharding/Rules.h"
 #include "passes/sharding/Ulysses.h"
-#include "llvm/ADT/TypeSwitch.h"
 #include <optional>
 #include <set>
 
@@ -76,13 +75,9 @@ private:
       return emitError(analysis::ofSpec("context.method", function.getLoc()))
              << "found \"" << method
              << "\", expected \"gathered\", \"ulysses\" or \"ring\"";
-    function.walk([&](Operation *op) {
-      llvm::TypeSwitch<Operation *>(op)
-          .Case<transformer::AttentionOp, transformer::AttentionGradOp>(
-              [&](auto op) {
-                op.setSharing(*sharing);
-                setExchanged(op, exchanged);
-              });
+    function.walk([&](AttentionOpInterface op) {
+      op.setSharing(*sharing);
+      setExchanged(op, exchanged);
     });
     return success();
   }

@@ -111,10 +111,8 @@ LogicalResult checkOp(Operation *op, mesh::MeshAttr attr) {
 } // namespace
 
 Sharing sharingOf(Operation *op) {
-  if (auto attention = dyn_cast<AttentionOp>(op))
-    return attention.getSharing();
-  auto gradient = dyn_cast<AttentionGradOp>(op);
-  return gradient ? gradient.getSharing() : Sharing::none;
+  auto attention = dyn_cast<AttentionOpInterface>(op);
+  return attention ? attention.getSharing() : Sharing::none;
 }
 
 bool exchangesHeads(Operation *op) {

@@ -16,55 +16,19 @@ namespace meshwork::transform {
 namespace {
 using namespace transformer;
 
-/// A size of a kind of op that a limit is for.
-struct Sized {
-  StringRef name;
-  int64_t size;
-};
-
-/// A row of the table: which sizes, the most that they may be, and which key of
-/// the spec decides.
+/// A row of the table: of which sizes, the most that they may be, and which key
+/// of the spec decides.
 struct Limit {
   int64_t most;
   const char *key, *what;
-  SmallVector<Sized> (*sizesOf)(Operation *op);
+  KernelSize::Kind of;
 };
-
-Sized dimOf(Value value, StringRef name) {
-  auto type = tensorType(value);
-  int64_t dim = dimsOf(type).find(StringAttr::get(type.getContext(), name));
-  return {name, dim < 0 ? 0 : type.getDimSize(dim)};
-}
-
-SmallVector<Sized> headsOf(Operation *op) {
-  if (auto attention = dyn_cast<AttentionOp>(op))
-    return {dimOf(attention.getQ(), "head_dim")};
-  return {};
-}
-
-SmallVector<Sized> sequenceOf(Operation *op) {
-  if (auto attention = dyn_cast<AttentionOp>(op))
-    return {dimOf(attention.getQ(), "sequence")};
-  return {};
-}
-
-SmallVector<Sized> tableOf(Operation *op) {
-  auto embedding = dyn_cast<EmbeddingOp>(op);
-  if (!embedding)
-    return {};
-  auto table = tensorType(embedding.getTable());
-  SmallVector<Sized> sizes;
-  for (auto [name, size] :
-       llvm::zip_equal(dimsOf(table).getNames(), table.getShape()))
-    sizes.push_back({name.getValue(), size});
-  return sizes;
-}
 
 constexpr const char *device = "target.device";
 const Limit limits[] = {
-    {plan::mostHeadElements, device, "attention", headsOf},
-    {plan::mostSequence, "batch.sequence", "attention", sequenceOf},
-    {plan::mostTableSize, device, "an embedding", tableOf}};
+    {plan::mostHeadElements, device, "attention", KernelSize::headElements},
+    {plan::mostSequence, "batch.sequence", "attention", KernelSize::tokens},
+    {plan::mostTableSize, device, "an embedding", KernelSize::table}};
 
 /// What exceeds a limit in the same way, and where.
 struct Found {
@@ -98,12 +62,12 @@ struct CheckDevicePass : impl::CheckDevicePassBase<CheckDevicePass> {
 private:
   bool check(const Limit &limit) {
     std::map<std::pair<std::string, int64_t>, Found> found;
-    getOperation().walk([&](Operation *op) {
-      for (const Sized &one : limit.sizesOf(op)) {
-        if (one.size <= limit.most)
+    getOperation().walk([&](TensorOpInterface op) {
+      for (const KernelSize &one : op.getKernelSizes()) {
+        if (one.kind != limit.of || one.size <= limit.most)
           continue;
         Found &here =
-            found.try_emplace({one.name.str(), one.size}, Found{op, {}})
+            found.try_emplace({one.dim.str(), one.size}, Found{op, {}})
                 .first->second;
         if (std::optional<int64_t> layer = layerOf(op))
           here.layers.insert(*layer);
