@@ -20,7 +20,7 @@ LogicalResult emit(transformer::EmbeddingOp op, Lowering &to) {
     return failure();
   ProgramBuilder &builder = to.builder;
   schedule::EmbeddingOp::create(
-      builder, op.getLoc(), builder.sourceOf(op), builder.i64(0),
+      builder, op.getLoc(), builder.sourceOf(op), builder.i64(op.getFlops()),
       builder.i64(2 * bytesOfType(op.getType())), table, ids, firstRow, out);
   return success();
 }
@@ -42,7 +42,7 @@ LogicalResult emit(transformer::EmbeddingGradOp op, Lowering &to) {
       op.getLoc(), to.copies.writable(*destination, rows, op.getLoc()));
   Value firstRow = views.of(op.getFirstRow());
   schedule::EmbeddingGradOp::create(
-      builder, op.getLoc(), builder.sourceOf(op), builder.i64(0),
+      builder, op.getLoc(), builder.sourceOf(op), builder.i64(op.getFlops()),
       builder.i64(3 * bytesOfType(op.getGradient().getType())),
       AccumulateAttr::get(builder.getContext(), destination->accumulate), ids,
       gradient, firstRow, table);
@@ -64,7 +64,7 @@ LogicalResult emit(transformer::RotaryTableOp op, Lowering &to) {
   }
   Value positions = Views(to).of(op.getPositions());
   schedule::RotaryTableOp::create(
-      builder, op.getLoc(), builder.sourceOf(op), builder.i64(0),
+      builder, op.getLoc(), builder.sourceOf(op), builder.i64(op.getFlops()),
       builder.i64(bytesOfValues(op)), op.getInverseFrequenciesAttr(),
       op.getScaleAttr(), positions, tables[0], tables[1]);
   return success();
