@@ -11,7 +11,11 @@ def AutodiffPass : Pass<"transformer-autodiff", "::mlir::ModuleOp"> {
     `accumulate gradient`, as soon as a part of it is known, and the loss in
     `accumulate loss`.
     Reverse mode over whole tensors, one visit of each op, through
-    DifferentiableOpInterface.
+    DifferentiableOpInterface. Ops behind the head say that they are of the
+    backward pass (`transformer.pass`). The module has the flops of a microbatch,
+    of all ranks and before any recomputation: `transformer.model_flops` by what
+    each op says of itself, and `transformer.palm_attention_flops`, attention by
+    PaLM's formula, masked or not.
 
     ```mlir
     // meshwork-opt -transformer-autodiff
@@ -42,6 +46,10 @@ def BuildUpdatePass : Pass<"transformer-build-update", "::mlir::ModuleOp"> {
     mixed precision, the weights in the compute type, rounded to nearest or,
     with `rounding=stochastic`, by `stochastic_round` from the stream of the
     parameter's name. What an optimizer keeps and computes is in lib/Optimizer.
+    The gradient norm is computed and assigned in any case, and every gradient is
+    multiplied by a factor made of it, so no schedule changes weights before the
+    norm is known. With `clip-grad-norm` 0 the factor is 1, or NaN where the norm
+    is not finite.
 
     ```mlir
     // meshwork-opt -transformer-build-update="kind=sgd settings=momentum=0.9 compute=bf16"
@@ -65,7 +73,7 @@ def BuildUpdatePass : Pass<"transformer-build-update", "::mlir::ModuleOp"> {
   let options = [
     Option<"kind", "kind", "std::string", "\"adamw\"", "the optimizer, as optimizer.kind names it">,
     ListOption<"settings", "settings", "::meshwork::options::Setting", "numbers of the optimizer that are not its defaults: beta1=0.8">,
-    Option<"clipGradNorm", "clip-grad-norm", "double", "1.0", "largest global gradient norm; 0 for none">,
+    Option<"clipGradNorm", "clip-grad-norm", "double", "1.0", "largest global gradient norm; 0: any, but it is computed all the same">,
     Option<"compute", "compute", "::meshwork::spec::Type", "::meshwork::spec::Type::f32", "type of the weights that @microbatch reads: f32 or bf16">,
     Option<"rounding", "rounding", "::meshwork::spec::Rounding", "::meshwork::spec::Rounding::nearest", "of a bf16 weight from its master: nearest or stochastic">];
 }

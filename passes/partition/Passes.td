@@ -6,8 +6,9 @@ include "mlir/Pass/PassBase.td"
 def InsertReshardsPass : Pass<"partition-insert-reshards", "::mlir::ModuleOp"> {
   let summary = "Gives every operand the sharding that its user needs";
   let description = [{
-    Before: every value has a sharding (-sharding-propagate), every state
-    `mesh.stored` (-sharding-shard-states). After: each op's operands agree on
+    Before: `@microbatch` and `@update`, in which every value has a sharding
+    (-sharding-propagate), every state `mesh.stored` (-sharding-shard-states).
+    After: each op's operands agree on
     its factors; what did not has a `mesh.reshard` that says why. A value's
     `mesh.shardings` is then how it is computed: partial where its op sums over
     a split dim. Sums of partial values are added up before they are reduced,

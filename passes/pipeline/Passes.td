@@ -18,7 +18,9 @@ def CutStagesPass : Pass<"pipeline-cut-stages", "::mlir::ModuleOp"> {
     first, any other schedule one microbatch after the other.
 
     Layers go to stages as `layers` says, one number for each virtual stage, or
-    so that the most expensive stage is as cheap as can be. What has no layer
+    so that the most expensive stage is as cheap as can be. There are as many
+    layers as the highest `layer` of a parameter tells, and each must have ops.
+    What has no layer
     goes where its operands are; what depends on parameters and inputs alone is
     made wherever it is used.
 

@@ -6,11 +6,16 @@ include "mlir/Pass/PassBase.td"
 def LowerToSchedulePass : Pass<"schedule-lower", "::mlir::ModuleOp"> {
   let summary = "Turns @microbatch and @update into a schedule.program on buffers";
   let description = [{
-    Before: `@microbatch` and `@update` of `fused`, products, attention,
+    Before: `@update`, and `@microbatch` of tokens, targets and what else the
+    launcher gives, such as documents; both of `fused`, products, attention,
     embedding, state and step inputs, all of static shape. After: a
     `schedule.program` and one function for each distinct kernel, which holds
     its `fused` and, as `schedule.strides`, how its operands and results lie.
-    Slices and unslices become views; sums into state happen in place. With
+    Slices and unslices become views; sums into state happen in place. Copied is
+    what no view can say: a part that could not be made where its whole lies, a
+    rank's slice that ends behind the tensor, an operand of a product whose dims
+    lie in an order that strides cannot say. What no part of an unslice covers is
+    zeroed. With
     `row-bytes` what products read or write outside of state has rows that begin
     at multiples of it, unless they do at multiples of 16 anyway: a GPU's
     libraries have fast kernels for such alone, and a vocabulary may be odd. Then

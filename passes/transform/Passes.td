@@ -119,7 +119,9 @@ def DecomposePass : Pass<"transformer-decompose", "::mlir::ModuleOp"> {
     Before: any transformer ops. After: ops of a layer say so
     (`transformer.layer`), following the parameters that they read, and `rms_norm`, `layer_norm`, `rope`,
     `dropout`, `activate`, `add`, `sub` and `mul` are gone; what they were is
-    `map`, `reduce`, `roll` and `rotary_table`.
+    `map`, `reduce`, `roll` and `rotary_table`. What draws, a `map` that was
+    `dropout` or an `attention` with a dropout rate, reads the step's seed, its
+    number and its first sample, each a `step_input`.
 
     ```mlir
     // meshwork-opt -transformer-decompose
