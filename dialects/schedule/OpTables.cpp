@@ -10,10 +10,10 @@ const plan::Instruction &OpTables::packInstruction() {
   return pack<plan::Instruction>(instruction);
 }
 
-absl::StatusOr<std::vector<runtime::ViewInfo>> OpTables::views() const {
-  std::vector<runtime::ViewInfo> views;
+absl::StatusOr<std::vector<plan::ViewInfo>> OpTables::views() const {
+  std::vector<plan::ViewInfo> views;
   for (const auto &view : made.tables().views) {
-    absl::StatusOr<runtime::ViewInfo> info = runtime::viewAlone(*view);
+    absl::StatusOr<plan::ViewInfo> info = plan::viewAlone(*view);
     if (!info.ok())
       return info.status();
     views.push_back(*std::move(info));
@@ -23,7 +23,7 @@ absl::StatusOr<std::vector<runtime::ViewInfo>> OpTables::views() const {
 
 LogicalResult OpTables::verified(const absl::Status &found) const {
   if (!found.ok())
-    return op->emitOpError() << "(" << runtime::ruleOf(found) << ") "
+    return op->emitOpError() << "(" << plan::ruleOf(found) << ") "
                              << std::string(found.message());
   return made.holdsNumbers()
              ? success()
@@ -39,7 +39,7 @@ LogicalResult verifyOperands(Operation *op) {
   auto nameOf = [&](uint32_t buffer) {
     return alone.tables().nameOfBuffer(buffer);
   };
-  return alone.verified(runtime::checkOperands(instruction, {*views, nameOf}));
+  return alone.verified(plan::checkOperands(instruction, {*views, nameOf}));
 }
 
 } // namespace meshwork::schedule

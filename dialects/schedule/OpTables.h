@@ -2,7 +2,7 @@
 //
 //   OpTables op(*this);
 //   const auto &input = op.pack<plan::Input>(*op.tables().input(*this));
-//   return op.verified(runtime::checkInput(input, op.views()->front()));
+//   return op.verified(plan::checkInput(input, op.views()->front()));
 #pragma once
 
 #include "dialects/schedule/ProgramTables.h"
@@ -27,7 +27,7 @@ public:
   const plan::Instruction &packInstruction();
   /// The views of what was made so far. Where they lie on other ranks is no
   /// question of one op.
-  absl::StatusOr<std::vector<runtime::ViewInfo>> views() const;
+  absl::StatusOr<std::vector<plan::ViewInfo>> views() const;
   /// Reports what lib/Plan found, with the rule that it breaks, or a number
   /// that no plan holds.
   mlir::LogicalResult verified(const absl::Status &found) const;

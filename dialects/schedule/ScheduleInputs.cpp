@@ -26,7 +26,7 @@ LogicalResult InputOp::verify() {
       [&](OpTables &alone) -> const plan::Input & {
         return alone.pack<plan::Input>(*alone.tables().input(*this));
       },
-      runtime::checkInput);
+      plan::checkInput);
 }
 
 LogicalResult ResultOp::verify() {
@@ -35,7 +35,7 @@ LogicalResult ResultOp::verify() {
       [&](OpTables &alone) -> const plan::Result & {
         return alone.pack<plan::Result>(*alone.tables().result(*this));
       },
-      runtime::checkResult);
+      plan::checkResult);
 }
 
 } // namespace meshwork::schedule

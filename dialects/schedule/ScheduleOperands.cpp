@@ -39,7 +39,7 @@ static LogicalResult verifyTransfer(Op op, plan::Operation operation) {
              static_cast<uint32_t>(instructionsOf(list).size())};
   return failed(verifyOperands(op))
              ? failure()
-             : OpTables(op).verified(runtime::checkPlace(operation, shape));
+             : OpTables(op).verified(plan::checkPlace(operation, shape));
 }
 
 LogicalResult SendOp::verify() {

@@ -32,7 +32,7 @@ static LogicalResult verifyInRepeat(RepeatOp repeat, Operation *op) {
   auto collective = dyn_cast<CollectiveOp>(op);
   if (collective && collective.getMakesLoss())
     return repeat.emitOpError() << "(C3) holds what makes the loss";
-  absl::Status found = runtime::checkInRepeat(OpTables(op).packInstruction());
+  absl::Status found = plan::checkInRepeat(OpTables(op).packInstruction());
   if (found.ok())
     return success();
   return repeat.emitOpError()

@@ -67,13 +67,12 @@ static std::vector<plan::RepeatShape> timesAround(ViewOp view) {
   return around;
 }
 
-static absl::Status checkBytes(const runtime::ViewInfo &view, BufferOp buffer,
+static absl::Status checkBytes(const plan::ViewInfo &view, BufferOp buffer,
                                const std::vector<plan::RepeatShape> &around) {
   std::string name = quote(buffer.getName().str());
   auto bytes = static_cast<uint64_t>(buffer.getBytesOfCopy());
-  absl::Status status = runtime::checkInBuffer(view, bytes, name);
-  return status.ok() ? runtime::checkInTurns(view, bytes, name, around)
-                     : status;
+  absl::Status status = plan::checkInBuffer(view, bytes, name);
+  return status.ok() ? plan::checkInTurns(view, bytes, name, around) : status;
 }
 
 LogicalResult ViewOp::verify() {

@@ -7,7 +7,7 @@
 
 namespace meshwork::cost {
 namespace {
-using runtime::orEmpty;
+using plan::orEmpty;
 
 Arithmetic arithmeticOf(plan::DType type) {
   switch (type) {
@@ -67,8 +67,8 @@ bool takesCores(const Times &times, const plan::Collective &op) {
 
 double secondsOfList(const Times &times, const plan::Program &program,
                      uint32_t list, bool isLast) {
-  const runtime::Instructions &all = runtime::listOf(program, list);
-  plan::Repeats repeats = runtime::repeatsOf(program, list);
+  const plan::Instructions &all = plan::listOf(program, list);
+  plan::Repeats repeats = plan::repeatsOf(program, list);
   ListClock clock;
   for (uint32_t i = 0; i < all.size(); ++i) {
     const plan::Instruction &instruction = *all.Get(i);

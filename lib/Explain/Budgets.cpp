@@ -13,7 +13,7 @@
 
 namespace meshwork::explain {
 namespace {
-using runtime::orEmpty;
+using plan::orEmpty;
 using spec::CollectiveBudget;
 
 /// The layers that parameters are of.

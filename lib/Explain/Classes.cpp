@@ -11,8 +11,8 @@
 namespace meshwork::explain {
 namespace {
 using Json = nlohmann::ordered_json;
-using runtime::orEmpty;
-using runtime::ViewInfo;
+using plan::orEmpty;
+using plan::ViewInfo;
 
 std::string textOf(const flatbuffers::String *text) {
   return text ? text->str() : "";
@@ -34,7 +34,7 @@ public:
   Class(const plan::Plan &plan, const plan::Program &program,
         std::vector<ViewInfo> views)
       : plan(plan), program(program), views(std::move(views)), listing(program),
-        lives(runtime::livesOf(program, listing.table())) {}
+        lives(plan::livesOf(program, listing.table())) {}
 
   uint64_t numOperands() const {
     uint64_t count = 0;
@@ -69,8 +69,7 @@ private:
           {"file_shape", std::vector<int64_t>(orEmpty(p->file_shape()).begin(),
                                               orEmpty(p->file_shape()).end())}};
       for (const plan::State *state : orEmpty(p->states()))
-        one.emplace(textOf(state->name()),
-                    tensor(runtime::viewOf(state->part())));
+        one.emplace(textOf(state->name()), tensor(plan::viewOf(state->part())));
       list.push_back(std::move(one));
     }
     return list;
@@ -132,7 +131,7 @@ absl::StatusOr<Json> rankClasses(const plan::Plan &plan) {
   Json list = Json::array();
   for (uint32_t i = 0; i < plan.programs()->size(); ++i) {
     const plan::Program &program = *plan.programs()->Get(i);
-    auto views = runtime::decodeViews(plan, program);
+    auto views = plan::decodeViews(plan, program);
     if (!views.ok())
       return views.status();
     Class ranks(plan, program, *std::move(views));

@@ -6,7 +6,7 @@
 #include <algorithm>
 
 namespace meshwork::explain {
-using runtime::orEmpty;
+using plan::orEmpty;
 
 uint64_t groupOf(const plan::Plan &plan, const plan::Collective &op) {
   uint64_t ranks = 1;
@@ -16,7 +16,7 @@ uint64_t groupOf(const plan::Plan &plan, const plan::Collective &op) {
 }
 
 static uint64_t bytesOf(const plan::View &view) {
-  uint64_t bytes = runtime::sizeOf(view.dtype());
+  uint64_t bytes = plan::sizeOf(view.dtype());
   for (int64_t size : orEmpty(view.shape()))
     bytes *= static_cast<uint64_t>(size); // Checked: it lies within its buffer.
   return bytes;

@@ -12,7 +12,7 @@
 
 namespace meshwork::explain {
 namespace {
-using runtime::orEmpty;
+using plan::orEmpty;
 constexpr uint64_t shownRanks = 64;
 
 /// What says which queries `op` has, or null.
@@ -38,7 +38,7 @@ layout::DimLayout layoutOf(const plan::Input &input, uint32_t axis) {
 std::vector<layout::Range> rangesAt(const plan::Plan &plan,
                                     const plan::Input &input, uint64_t place) {
   std::vector<layout::Cut> cuts;
-  uint64_t behind = runtime::groupSize(plan, input.axes());
+  uint64_t behind = plan::groupSize(plan, input.axes());
   for (uint32_t i = 0; i < input.axes()->size(); ++i) {
     uint64_t size = plan.mesh()->Get(input.axes()->Get(i))->size();
     behind /= size;
@@ -79,7 +79,7 @@ SharedAttention describe(const plan::Plan &plan, const plan::Attention &op,
   SharedAttention shared;
   shared.method = op.key_positions() == plan::noView ? "gathered" : "ring";
   shared.axes = splitText(plan, input);
-  shared.ranks = runtime::groupSize(plan, input.axes());
+  shared.ranks = plan::groupSize(plan, input.axes());
   int64_t size = input.size(), chunks = static_cast<int64_t>(std::min<uint64_t>(
                                    2 * shared.ranks, input.size()));
   int64_t block = (size + chunks - 1) / chunks;

@@ -12,7 +12,7 @@
 
 namespace meshwork::explain {
 namespace {
-using runtime::orEmpty;
+using plan::orEmpty;
 
 } // namespace
 

@@ -82,7 +82,7 @@ Json memory(const plan::Plan &plan) {
 
 Json mesh(const plan::Plan &plan) {
   Json axes = Json::array();
-  for (const plan::Axis *axis : runtime::orEmpty(plan.mesh()))
+  for (const plan::Axis *axis : plan::orEmpty(plan.mesh()))
     axes.push_back({{"axis", axis->name() ? axis->name()->str() : ""},
                     {"size", axis->size()}});
   return axes;
@@ -190,7 +190,7 @@ absl::StatusOr<std::string> json(const plan::Plan &plan,
   object["parameters"] = plan.parameter_count();
   object["flops_per_step"] = flops(plan.model_flops_per_step());
   object["memory_per_rank_bytes"] = memory(plan);
-  object["checkpoint_copy_bytes_per_rank"] = runtime::mostSavedBytes(plan);
+  object["checkpoint_copy_bytes_per_rank"] = plan::mostSavedBytes(plan);
   object["collectives"] = collectives(plan);
   object["shared_attention"] = attention(plan);
   object["unread_stores"] = unread(plan);

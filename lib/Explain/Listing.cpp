@@ -8,14 +8,13 @@
 #include <algorithm>
 
 namespace meshwork::explain {
-using runtime::orEmpty;
+using plan::orEmpty;
 
-Listing::Listing(const plan::Program &program)
-    : order(runtime::tableOf(program)) {
+Listing::Listing(const plan::Program &program) : order(plan::tableOf(program)) {
   for (uint32_t i = 0; i < order.lists().size(); ++i) {
     uint64_t begin = instructions.size();
-    plan::Repeats repeats = runtime::repeatsOf(program, i);
-    for (const plan::Instruction *instruction : runtime::listOf(program, i)) {
+    plan::Repeats repeats = plan::repeatsOf(program, i);
+    for (const plan::Instruction *instruction : plan::listOf(program, i)) {
       times.push_back(
           repeats.timesOf(static_cast<uint32_t>(instructions.size() - begin)));
       instructions.push_back(instruction);

@@ -4,7 +4,7 @@
 #include <algorithm>
 
 namespace meshwork::explain {
-using runtime::orEmpty;
+using plan::orEmpty;
 
 namespace {
 /// Sums of live bytes over time. `change[t]` is what starts at t less what
@@ -48,7 +48,7 @@ MemoryUse measureMemory(const plan::Program &program, const Listing &listing) {
   use.arenaBytes = program.arena_bytes();
   use.libraryBytes = program.workspace_bytes_per_thread();
   const auto &buffers = orEmpty(program.buffers());
-  plan::Lives lives = runtime::livesOf(program, listing.table());
+  plan::Lives lives = plan::livesOf(program, listing.table());
   Timeline all(std::max<uint64_t>(lives.length(), 1));
   std::vector<Timeline> kinds(numBufferKinds, all);
   for (uint32_t i = 0; i < buffers.size(); ++i) {

@@ -10,7 +10,7 @@
 
 namespace meshwork::explain {
 namespace {
-using runtime::orEmpty;
+using plan::orEmpty;
 using NameSet = std::set<std::string>;
 
 NameSet parameterNames(const plan::Plan &plan) {

@@ -20,8 +20,7 @@ schedules::Costs unitCosts(size_t stages) {
 /// "0-2, 6-8": those of a program's parameters.
 std::string layersText(const plan::Program &program) {
   std::set<int32_t> layers;
-  for (const plan::Parameter *parameter :
-       runtime::orEmpty(program.parameters()))
+  for (const plan::Parameter *parameter : plan::orEmpty(program.parameters()))
     if (parameter->layer() >= 0)
       layers.insert(parameter->layer());
   std::string text;
@@ -39,7 +38,7 @@ std::string layersText(const plan::Program &program) {
 /// Bytes of what as many microbatches keep at once.
 uint64_t bytesOfCopies(const plan::Program &program) {
   uint64_t bytes = 0;
-  for (const plan::Buffer *buffer : runtime::orEmpty(program.buffers()))
+  for (const plan::Buffer *buffer : plan::orEmpty(program.buffers()))
     if (buffer->copies() > 1)
       bytes = saturatingAdd(bytes, buffer->size_bytes());
   return bytes;

@@ -60,9 +60,8 @@ std::vector<Products> products(const plan::Program &program,
 namespace {
 /// Delayed scaling keeps numbers.
 bool remembersMagnitudes(const plan::Program &program) {
-  for (const plan::Parameter *parameter :
-       runtime::orEmpty(program.parameters()))
-    for (const plan::State *state : runtime::orEmpty(parameter->states()))
+  for (const plan::Parameter *parameter : plan::orEmpty(program.parameters()))
+    for (const plan::State *state : plan::orEmpty(parameter->states()))
       if (state->part()->is_number())
         return true;
   return false;

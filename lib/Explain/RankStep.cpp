@@ -70,7 +70,7 @@ public:
 
 private:
   const plan::Instruction &opOf(const TraceEvent &event) const {
-    return *runtime::listOf(program, event.list).Get(event.instruction);
+    return *plan::listOf(program, event.list).Get(event.instruction);
   }
   static bool isTransfer(const plan::Instruction &op) {
     return op.op_as_Send() || op.op_as_Receive();

@@ -76,7 +76,7 @@ workOfPlan(const plan::Plan &plan,
   if (plan.programs()->size() == 1) // Which all ranks run.
     add(0);
   else
-    for (uint32_t number : runtime::orEmpty(plan.program_numbers()))
+    for (uint32_t number : plan::orEmpty(plan.program_numbers()))
       add(number);
   return ranks;
 }

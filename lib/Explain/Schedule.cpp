@@ -8,10 +8,10 @@
 
 namespace meshwork::explain {
 namespace {
-using runtime::orEmpty;
+using plan::orEmpty;
 
 /// "lhs f32[1,4,8], rhs f32[1,8,2] -> dst f32[1,4,2]": each view by its role.
-std::string operandsText(const std::vector<runtime::ViewInfo> &views,
+std::string operandsText(const std::vector<plan::ViewInfo> &views,
                          const plan::Instruction &instruction) {
   constexpr size_t shown = 12; // A bucket may hold hundreds.
   std::string reads, writes;
@@ -19,7 +19,7 @@ std::string operandsText(const std::vector<runtime::ViewInfo> &views,
   plan::forEachOperand(instruction, [&](const plan::Operand &operand) {
     if (++count > shown)
       return;
-    const runtime::ViewInfo &view = views[operand.view];
+    const plan::ViewInfo &view = views[operand.view];
     std::string &list = operand.written ? writes : reads;
     absl::StrAppend(&list, list.empty() ? "" : ", ",
                     typeText(view.dtype, view.shape));
@@ -62,7 +62,7 @@ std::string actionsText(const plan::Program &program) {
 std::string instructionsText(const plan::Plan &plan,
                              const plan::Program &program,
                              const Listing &listing) {
-  auto views = runtime::decodeViews(plan, program);
+  auto views = plan::decodeViews(plan, program);
   if (!views.ok()) // Not for a plan that was checked.
     return absl::StrCat("  ", views.status().message(), "\n");
   std::string text;

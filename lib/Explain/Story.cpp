@@ -8,8 +8,8 @@
 #include <algorithm>
 
 namespace meshwork::explain {
-using runtime::orEmpty;
-using runtime::ViewInfo;
+using plan::orEmpty;
+using plan::ViewInfo;
 
 std::string Story::lifeOf(uint32_t buffer) const {
   if (program.buffers()->Get(buffer)->persistent() || lives.isAlways(buffer))

@@ -20,7 +20,7 @@ struct Part {
 class Story {
 public:
   Story(const plan::Plan &plan, const plan::Program &program,
-        std::vector<runtime::ViewInfo> views)
+        std::vector<plan::ViewInfo> views)
       : plan(plan), program(program), listing(program),
         views(std::move(views)) {}
 
@@ -46,8 +46,8 @@ private:
   const plan::Plan &plan;
   const plan::Program &program;
   Listing listing;
-  plan::Lives lives{runtime::livesOf(program, listing.table())};
-  std::vector<runtime::ViewInfo> views;
+  plan::Lives lives{plan::livesOf(program, listing.table())};
+  std::vector<plan::ViewInfo> views;
   std::string head;
   std::vector<Part> parts;
 };

@@ -23,7 +23,7 @@
 
 namespace meshwork::explain {
 namespace {
-using runtime::orEmpty;
+using plan::orEmpty;
 constexpr size_t shownBuffers = 10;
 
 constexpr const char *meaning[numBufferKinds] = {
@@ -79,7 +79,7 @@ std::string gradientsText(const plan::Plan &plan) {
   const plan::Program &program = *plan.programs()->Get(0);
   const auto &parameters = orEmpty(program.parameters());
   uint32_t gradient = parameters.size() > 0
-                          ? runtime::gradientView(*parameters.Get(0))
+                          ? plan::gradientView(*parameters.Get(0))
                           : plan::noView;
   if (gradient == plan::noView)
     return "";
@@ -192,7 +192,7 @@ std::string memoryText(const plan::Plan &plan, const plan::Program &program,
 
 std::string copyText(const plan::Plan &plan) {
   return absl::StrCat("\nCheckpoints: a copy of the states, ",
-                      bytesText(runtime::mostSavedBytes(plan)),
+                      bytesText(plan::mostSavedBytes(plan)),
                       " on a rank; none with --checkpoint-sync\n");
 }
 

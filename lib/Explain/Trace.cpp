@@ -44,7 +44,7 @@ constexpr NumberKey numberKeys[] = {
 
 /// Of {"otherData": {"plan": ...}, "traceEvents": [{..., "args": {...}}]};
 /// whatever else is there is passed over.
-class TraceHandler : public runtime::JsonHandler {
+class TraceHandler : public JsonHandler {
 public:
   explicit TraceHandler(const plan::Plan &plan) : plan(plan), actions(plan) {}
 
@@ -201,7 +201,7 @@ private:
 absl::StatusOr<std::vector<TraceEvent>> readTrace(std::string_view text,
                                                   const plan::Plan &plan) {
   TraceHandler handler(plan);
-  if (absl::Status status = runtime::parseJson(text, handler); !status.ok())
+  if (absl::Status status = parseJson(text, handler); !status.ok())
     return status;
   if (absl::Status status = handler.end(); !status.ok())
     return status;

@@ -39,7 +39,7 @@ static bool isName(const flatbuffers::String *name, const std::string &text) {
 bool TraceActions::isInstruction(uint64_t rank, uint32_t list,
                                  uint64_t instruction, const std::string &name,
                                  const std::string &operation) const {
-  const auto &instructions = runtime::listOf(programOf(rank), list);
+  const auto &instructions = plan::listOf(programOf(rank), list);
   if (instruction >= instructions.size())
     return false;
   const plan::Instruction &one =

@@ -15,9 +15,9 @@
 #include <nlohmann/json.hpp>
 
 namespace meshwork::explain {
-using runtime::orEmpty;
-using runtime::ViewInfo;
-using runtime::viewOf;
+using plan::orEmpty;
+using plan::ViewInfo;
+using plan::viewOf;
 using Json = nlohmann::ordered_json;
 
 namespace {
@@ -115,7 +115,7 @@ bool isCalled(const flatbuffers::String *found, const std::string &name) {
 absl::StatusOr<std::string> tell(const plan::Plan &plan,
                                  const plan::Program &program,
                                  const std::string &name) {
-  auto views = runtime::decodeViews(plan, program);
+  auto views = plan::decodeViews(plan, program);
   if (!views.ok())
     return views.status();
   Story story(plan, program, *std::move(views));

@@ -9,7 +9,7 @@
 
 namespace meshwork::explain {
 using Json = nlohmann::ordered_json;
-using runtime::orEmpty;
+using plan::orEmpty;
 
 namespace {
 template <typename Vector> auto at(const Vector *list, uint64_t index) {

@@ -1,9 +1,9 @@
 #include "lib/Plan/Axes.h"
 #include "lib/Plan/Checked.h"
 
-namespace meshwork::runtime {
+namespace meshwork::plan {
 
-absl::Status checkAxes(const plan::Plan &plan, const AxisIndices *axes) {
+absl::Status checkAxes(const Plan &plan, const AxisIndices *axes) {
   uint32_t seen = 0;
   for (uint32_t i = 0; axes && i < axes->size(); ++i) {
     uint32_t axis = axes->Get(i);
@@ -15,7 +15,7 @@ absl::Status checkAxes(const plan::Plan &plan, const AxisIndices *axes) {
   return absl::OkStatus();
 }
 
-absl::Status checkSplit(const plan::Plan &plan, const AxisIndices *axes,
+absl::Status checkSplit(const Plan &plan, const AxisIndices *axes,
                         const Layouts *layouts) {
   MESHWORK_RETURN_IF_ERROR(checkAxes(plan, axes));
   uint32_t numLayouts = layouts ? layouts->size() : 0,
@@ -24,16 +24,16 @@ absl::Status checkSplit(const plan::Plan &plan, const AxisIndices *axes,
     return bad("found ", numLayouts,
                " layouts, expected none or one for each of ", numAxes, " axes");
   for (uint32_t i = 0; i < numLayouts; ++i)
-    if (layouts->Get(i) > plan::Layout::MAX)
+    if (layouts->Get(i) > Layout::MAX)
       return bad("unknown layout ", static_cast<int>(layouts->Get(i)));
   return absl::OkStatus();
 }
 
-uint64_t groupSize(const plan::Plan &plan, const AxisIndices *axes) {
+uint64_t groupSize(const Plan &plan, const AxisIndices *axes) {
   uint64_t size = 1;
   for (uint32_t i = 0; axes && i < axes->size(); ++i)
     size *= plan.mesh()->Get(axes->Get(i))->size();
   return size;
 }
 
-} // namespace meshwork::runtime
+} // namespace meshwork::plan

@@ -10,18 +10,16 @@
 #include <algorithm>
 #include <map>
 
-namespace meshwork::runtime {
+namespace meshwork::plan {
 namespace {
 /// Rows in a box that make it even enough to cut along them.
 constexpr int64_t enoughRows = 64;
 
 /// The state of the same meaning that another program has for the tensor.
-const plan::Sharded *sameState(const plan::Parameter &parameter,
-                               const SavedState &saved) {
-  for (const plan::State *state : orEmpty(parameter.states()))
-    if (state->role() == saved.role &&
-        (saved.role != plan::StateRole::optimizer ||
-         state->name()->str() == saved.name))
+const Sharded *sameState(const Parameter &parameter, const SavedState &saved) {
+  for (const State *state : orEmpty(parameter.states()))
+    if (state->role() == saved.role && (saved.role != StateRole::optimizer ||
+                                        state->name()->str() == saved.name))
       return state->part();
   return nullptr;
 }
@@ -80,28 +78,27 @@ bool cut(Piece &piece) {
 /// Finds what one rank holds, with the lines that it lies on.
 class Holding {
 public:
-  Holding(const plan::Plan &plan, uint32_t rank)
+  Holding(const Plan &plan, uint32_t rank)
       : plan(plan), rank(rank), programs(parametersByName(plan)),
-        program(plan::programOf(plan, rank)) {}
+        program(programOf(plan, rank)) {}
 
   void add(const SavedTensor &tensor, uint32_t number) {
     for (uint32_t i = 0; i < tensor.states.size(); ++i)
-      if (const plan::Sharded *part = own(tensor, tensor.states[i]))
+      if (const Sharded *part = own(tensor, tensor.states[i]))
         addState(tensor, number, i, *part);
   }
   std::vector<Piece> pieces;
 
 private:
-  const plan::Sharded *partIn(uint32_t of, const SavedTensor &tensor,
-                              const SavedState &state) const {
+  const Sharded *partIn(uint32_t of, const SavedTensor &tensor,
+                        const SavedState &state) const {
     auto found = programs[of].find(tensor.parameter->name()->string_view());
-    const plan::Sharded *part = found == programs[of].end()
-                                    ? nullptr
-                                    : sameState(*found->second, state);
+    const Sharded *part = found == programs[of].end()
+                              ? nullptr
+                              : sameState(*found->second, state);
     return part && sameSplit(*part, *state.part) ? part : nullptr;
   }
-  const plan::Sharded *own(const SavedTensor &tensor,
-                           const SavedState &state) const {
+  const Sharded *own(const SavedTensor &tensor, const SavedState &state) const {
     return partIn(program, tensor, state);
   }
 
@@ -117,23 +114,22 @@ private:
   }
 
   void addState(const SavedTensor &tensor, uint32_t number, uint32_t state,
-                const plan::Sharded &part) {
+                const Sharded &part) {
     Line &line = lineOf(tensor, tensor.states[state]);
     Part held =
-        partOf(plan, tensor.parameter->shape(), part, [&](uint32_t axis) {
-          return plan::coordinateOf(plan, rank, axis);
-        });
+        partOf(plan, tensor.parameter->shape(), part,
+               [&](uint32_t axis) { return coordinateOf(plan, rank, axis); });
     for (Block &block : held.blocks()) {
       OwnBox box{number, state, part.view(), std::move(block), held.shape};
       uint64_t bytes =
           static_cast<uint64_t>(elementsOf(box.block)) *
-          static_cast<uint64_t>(plan::bytesOf(tensor.states[state].dtype));
+          static_cast<uint64_t>(bytesOf(tensor.states[state].dtype));
       pieces.push_back({std::move(box), &line, line.bytes, bytes});
       line.bytes += bytes;
     }
   }
 
-  const plan::Plan &plan;
+  const Plan &plan;
   uint32_t rank;
   std::vector<ParametersByName> programs;
   uint32_t program;
@@ -142,7 +138,7 @@ private:
 };
 } // namespace
 
-std::vector<OwnBox> ownBoxes(const plan::Plan &plan,
+std::vector<OwnBox> ownBoxes(const Plan &plan,
                              const std::vector<SavedTensor> &tensors,
                              uint32_t rank) {
   Holding holding(plan, rank);
@@ -155,24 +151,24 @@ std::vector<OwnBox> ownBoxes(const plan::Plan &plan,
   return boxes;
 }
 
-uint64_t savedBytes(const plan::Plan &plan, uint32_t rank) {
+uint64_t savedBytes(const Plan &plan, uint32_t rank) {
   std::vector<SavedTensor> tensors = savedTensors(plan);
   uint64_t bytes = 0;
   for (const OwnBox &box : ownBoxes(plan, tensors, rank))
     bytes += static_cast<uint64_t>(elementsOf(box.block)) *
              static_cast<uint64_t>(
-                 plan::bytesOf(tensors[box.tensor].states[box.state].dtype));
+                 bytesOf(tensors[box.tensor].states[box.state].dtype));
   return bytes;
 }
 
 /// The first parts of a dim are full, so one rank stands for all of a program.
-uint64_t mostSavedBytes(const plan::Plan &plan) {
+uint64_t mostSavedBytes(const Plan &plan) {
   std::vector<bool> seen(plan.programs()->size());
   uint64_t most = 0, choices = 1;
   for (uint32_t axis : orEmpty(plan.program_axes()))
     choices *= plan.mesh()->Get(axis)->size();
   for (uint64_t choice = 0; choice < choices; ++choice) {
-    uint32_t program = plan::programNumber(plan, choice);
+    uint32_t program = programNumber(plan, choice);
     if (!seen[program])
       most = std::max(most, savedBytes(plan, firstRankOf(plan, choice)));
     seen[program] = true;
@@ -180,4 +176,4 @@ uint64_t mostSavedBytes(const plan::Plan &plan) {
   return most;
 }
 
-} // namespace meshwork::runtime
+} // namespace meshwork::plan

@@ -11,7 +11,7 @@
 #include "lib/Plan/SavedTensors.h"
 #include "lib/Plan/Shards.h"
 
-namespace meshwork::runtime {
+namespace meshwork::plan {
 
 /// A box that this rank writes, of its own part.
 struct OwnBox {
@@ -23,13 +23,13 @@ struct OwnBox {
 
 /// In the order of tensors and states. Bytes are shared to within an index of
 /// the dim that a box is cut along. The plan has been checked.
-std::vector<OwnBox> ownBoxes(const plan::Plan &plan,
+std::vector<OwnBox> ownBoxes(const Plan &plan,
                              const std::vector<SavedTensor> &tensors,
                              uint32_t rank);
 
 /// Of all boxes of `rank`.
-uint64_t savedBytes(const plan::Plan &plan, uint32_t rank);
+uint64_t savedBytes(const Plan &plan, uint32_t rank);
 /// Of the rank that saves most, to within the indices that boxes are cut at.
-uint64_t mostSavedBytes(const plan::Plan &plan);
+uint64_t mostSavedBytes(const Plan &plan);
 
-} // namespace meshwork::runtime
+} // namespace meshwork::plan

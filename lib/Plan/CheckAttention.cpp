@@ -2,7 +2,7 @@
 #include "lib/Plan/CheckOperandsParts.h"
 #include <cmath>
 
-namespace meshwork::runtime {
+namespace meshwork::plan {
 namespace {
 /// One attention, or gradient, while it is looked at.
 template <typename Op> struct Attended {
@@ -17,7 +17,7 @@ template <typename Op> struct Attended {
     MESHWORK_RETURN_IF_ERROR(expectDims(k, "k", 4));
     int64_t b = q.shape[0], s = q.shape[1], heads = q.shape[2], d = q.shape[3],
             kvHeads = k.shape[2],
-            keys = op.positions() == plan::noView ? s : k.shape[1];
+            keys = op.positions() == noView ? s : k.shape[1];
     MESHWORK_RETURN_IF_ERROR(expectShape(k, "k", {b, keys, kvHeads, d}));
     MESHWORK_RETURN_IF_ERROR(expectShape(v, "v", k.shape));
     MESHWORK_RETURN_IF_ERROR(expectShape(out, "out", q.shape));
@@ -30,11 +30,11 @@ template <typename Op> struct Attended {
 
   absl::Status checkRowNumbers(uint32_t view, const char *role,
                                int64_t rows) const {
-    if (view == plan::noView)
+    if (view == noView)
       return absl::OkStatus();
     const ViewInfo &numbers = c.views[view];
     MESHWORK_RETURN_IF_ERROR(
-        ruled("C7", expectView(numbers, role, plan::DType::i32, {rows})));
+        ruled("C7", expectView(numbers, role, DType::i32, {rows})));
     return numbers.contiguous ? absl::OkStatus()
                               : misfit("C7", role, " are ", describe(numbers),
                                        ", expected no gaps");
@@ -45,11 +45,11 @@ template <typename Op> struct Attended {
         checkRowNumbers(op.positions(), "positions", q.shape[1]));
     MESHWORK_RETURN_IF_ERROR(
         checkRowNumbers(op.key_positions(), "key positions", k.shape[1]));
-    if (op.key_positions() == plan::noView)
+    if (op.key_positions() == noView)
       return op.total_keys() == 0 ? absl::OkStatus()
                                   : misfit("C7", "has ", op.total_keys(),
                                            " keys in all but no key positions");
-    if (op.positions() == plan::noView)
+    if (op.positions() == noView)
       return misfit("C7", "has key positions but none of its queries");
     constexpr int64_t most = int64_t{1} << 31;
     return op.total_keys() > 0 && op.total_keys() <= most
@@ -62,8 +62,7 @@ template <typename Op> struct Attended {
   absl::Status checkPart(const char *rule, uint32_t view, const char *role,
                          const ViewInfo &like) const {
     const ViewInfo &found = c.views[view];
-    bool isPart =
-        op.key_positions() != plan::noView && found.dtype == plan::DType::f32;
+    bool isPart = op.key_positions() != noView && found.dtype == DType::f32;
     return ruled(
         rule,
         expectView(found, role, isPart ? found.dtype : like.dtype, like.shape));
@@ -71,7 +70,7 @@ template <typename Op> struct Attended {
 
   absl::Status checkTypes() const {
     if (isFloat(q) && k.dtype == q.dtype && v.dtype == q.dtype &&
-        lse.dtype == plan::DType::f32)
+        lse.dtype == DType::f32)
       return absl::OkStatus();
     return misfit("C2", "q is ", describe(q), ", k ", describe(k), ", v ",
                   describe(v), " and lse ", describe(lse),
@@ -83,11 +82,11 @@ template <typename Op> struct Attended {
       return misfit("C3", "scale is ", op.scale(), ", expected a finite one");
     if (op.window() < 0)
       return misfit("C3", "window is ", op.window(), ", expected 0 or more");
-    if (op.documents() == plan::noView)
+    if (op.documents() == noView)
       return absl::OkStatus();
     const ViewInfo &documents = c.views[op.documents()];
     MESHWORK_RETURN_IF_ERROR(
-        ruled("C4", expectView(documents, "documents", plan::DType::i32,
+        ruled("C4", expectView(documents, "documents", DType::i32,
                                q.shape.subspan(0, 2))));
     if (!documents.contiguous)
       return misfit("C4", "documents are ", describe(documents),
@@ -98,7 +97,7 @@ template <typename Op> struct Attended {
   }
 
   absl::Status checkDropout() const {
-    const plan::Dropout *dropout = op.dropout();
+    const Dropout *dropout = op.dropout();
     if (!dropout)
       return absl::OkStatus();
     if (!(dropout->keep_scale() >= 1) || !std::isfinite(dropout->keep_scale()))
@@ -106,7 +105,7 @@ template <typename Op> struct Attended {
                     ", expected at least 1");
     MESHWORK_RETURN_IF_ERROR(
         ruled("C5", expectView(c.views[dropout->random()], "dropout.random",
-                               plan::DType::i32, {3})));
+                               DType::i32, {3})));
     if (dropout->heads() != 0 && dropout->heads() < q.shape[2])
       return misfit("C5", "dropout is over ", dropout->heads(),
                     " heads, q alone has ", q.shape[2]);
@@ -123,14 +122,14 @@ template <typename Op> struct Attended {
 };
 } // namespace
 
-absl::Status checkOp(const Operands &c, const plan::Attention &op) {
-  Attended<plan::Attention> attended{c, op};
+absl::Status checkOp(const Operands &c, const Attention &op) {
+  Attended<Attention> attended{c, op};
   MESHWORK_RETURN_IF_ERROR(attended.checkAll());
   return attended.checkPart("C2", op.out(), "out", attended.q);
 }
 
-absl::Status checkOp(const Operands &c, const plan::AttentionGrad &op) {
-  Attended<plan::AttentionGrad> attended{c, op};
+absl::Status checkOp(const Operands &c, const AttentionGrad &op) {
+  Attended<AttentionGrad> attended{c, op};
   MESHWORK_RETURN_IF_ERROR(attended.checkAll());
   const ViewInfo &q = attended.q, &k = attended.k;
   MESHWORK_RETURN_IF_ERROR(
@@ -142,4 +141,4 @@ absl::Status checkOp(const Operands &c, const plan::AttentionGrad &op) {
   return attended.checkPart("C6", op.dv(), "dv", k);
 }
 
-} // namespace meshwork::runtime
+} // namespace meshwork::plan

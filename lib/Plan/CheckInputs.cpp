@@ -1,9 +1,9 @@
 // Inputs and results, by what each says of itself.
 #include "lib/Plan/CheckOperandsParts.h"
 
-namespace meshwork::runtime {
+namespace meshwork::plan {
 namespace {
-using Kind = plan::InputKind;
+using Kind = InputKind;
 
 /// A rank's part of a dim.
 bool isPartOfDim(Kind kind) {
@@ -11,7 +11,7 @@ bool isPartOfDim(Kind kind) {
          kind == Kind::positions;
 }
 
-absl::Status checkBase(const plan::Input &input, const char *name) {
+absl::Status checkBase(const Input &input, const char *name) {
   bool isCorrection = input.kind() == Kind::bias_correction;
   if (isCorrection ? input.base() >= 0 && input.base() < 1 : input.base() == 0)
     return absl::OkStatus();
@@ -19,11 +19,11 @@ absl::Status checkBase(const plan::Input &input, const char *name) {
                 isCorrection ? "one from 0 to below 1" : "none");
 }
 
-absl::Status checkSplitOf(const plan::Input &input, const char *name) {
+absl::Status checkSplitOf(const Input &input, const char *name) {
   bool isTable = input.kind() == Kind::positions;
   if (!isPartOfDim(input.kind()))
     return input.size() == 0 && input.hop() == 0 &&
-                   (plan::isOfTokens(input.kind()) ||
+                   (isOfTokens(input.kind()) ||
                     orEmpty(input.axes()).size() == 0)
                ? absl::OkStatus()
                : misfit("C2", name,
@@ -41,47 +41,47 @@ absl::Status checkSplitOf(const plan::Input &input, const char *name) {
                       "have positions");
 }
 
-absl::Status expectForm(const ViewInfo &view, const char *name,
-                        plan::DType dtype, size_t dims) {
+absl::Status expectForm(const ViewInfo &view, const char *name, DType dtype,
+                        size_t dims) {
   return view.dtype == dtype && view.shape.size() == dims
              ? absl::OkStatus()
              : bad(name, " is ", describe(view), ", expected ",
-                   plan::EnumNameDType(dtype), " of ", dims,
+                   EnumNameDType(dtype), " of ", dims,
                    dims == 1 ? " dim" : " dims");
 }
 
 absl::Status checkForm(Kind kind, const ViewInfo &view, const char *name) {
   if (!view.contiguous)
     return bad(name, " is not contiguous");
-  if (plan::isOfTokens(kind))
-    return expectForm(view, name, plan::DType::i32, 2);
+  if (isOfTokens(kind))
+    return expectForm(view, name, DType::i32, 2);
   switch (kind) {
   case Kind::positions:
-    return expectForm(view, name, plan::DType::i32, 1);
+    return expectForm(view, name, DType::i32, 1);
   case Kind::target_counts:
-    return expectForm(view, name, plan::DType::f32, 1);
+    return expectForm(view, name, DType::f32, 1);
   case Kind::random:
   case Kind::update_random:
-    return expectView(view, name, plan::DType::i32, {3});
+    return expectView(view, name, DType::i32, {3});
   case Kind::coordinate:
   case Kind::extent:
-    return expectNumber(view, name, plan::DType::i32);
+    return expectNumber(view, name, DType::i32);
   default:
-    return expectNumber(view, name, plan::DType::f32);
+    return expectNumber(view, name, DType::f32);
   }
 }
 } // namespace
 
-absl::Status checkInput(const plan::Input &input, const ViewInfo &view) {
-  const char *name = plan::EnumNameInputKind(input.kind());
+absl::Status checkInput(const Input &input, const ViewInfo &view) {
+  const char *name = EnumNameInputKind(input.kind());
   MESHWORK_RETURN_IF_ERROR(checkBase(input, name));
   MESHWORK_RETURN_IF_ERROR(checkSplitOf(input, name));
   return ruled("C1", checkForm(input.kind(), view, name));
 }
 
-absl::Status checkResult(const plan::Result &result, const ViewInfo &view) {
-  return ruled("C1", expectNumber(view, plan::EnumNameResultKind(result.kind()),
-                                  plan::DType::f32));
+absl::Status checkResult(const Result &result, const ViewInfo &view) {
+  return ruled(
+      "C1", expectNumber(view, EnumNameResultKind(result.kind()), DType::f32));
 }
 
-} // namespace meshwork::runtime
+} // namespace meshwork::plan

@@ -5,9 +5,9 @@
 #include "lib/Plan/Operands.h"
 #include <algorithm>
 
-namespace meshwork::runtime {
+namespace meshwork::plan {
 namespace {
-using Kind = plan::CollectiveKind;
+using Kind = CollectiveKind;
 
 bool reduces(Kind kind) {
   return kind == Kind::all_reduce || kind == Kind::reduce_scatter;
@@ -17,7 +17,7 @@ bool reduces(Kind kind) {
 struct Part {
   const Operands &c;
   Kind kind;
-  const plan::Transfer &part;
+  const Transfer &part;
   const ViewInfo &src = c.views[part.src()], &dst = c.views[part.dst()];
 
   absl::Status check() const {
@@ -98,41 +98,40 @@ struct Part {
   }
 };
 
-absl::Status checkSources(const Operands &c, const plan::Collective &op) {
+absl::Status checkSources(const Operands &c, const Collective &op) {
   bool isPermute = op.kind() == Kind::permute;
   int64_t count = orEmpty(op.sources()).size(),
           expected = !isPermute ? 0
                      : c.ranks  ? c.ranks
                                 : std::max<int64_t>(count, 1);
   if (count != expected)
-    return misfit("C5", plan::EnumNameCollectiveKind(op.kind()), " has ", count,
+    return misfit("C5", EnumNameCollectiveKind(op.kind()), " has ", count,
                   " sources, expected ",
                   isPermute ? absl::StrCat(expected, ", one for each rank")
                             : std::string("none: only permute has sources"));
   for (uint32_t source : orEmpty(op.sources()))
-    if (source >= count && source != plan::noSource)
+    if (source >= count && source != noSource)
       return misfit("C5", "permute has the source ", source, " in groups of ",
                     count);
   return absl::OkStatus();
 }
 
-absl::Status checkReduction(const plan::Collective &op) {
-  const char *kind = plan::EnumNameCollectiveKind(op.kind());
-  bool isSum = op.reduction() == plan::Reduction::sum;
+absl::Status checkReduction(const Collective &op) {
+  const char *kind = EnumNameCollectiveKind(op.kind());
+  bool isSum = op.reduction() == Reduction::sum;
   if (!reduces(op.kind()) && !isSum)
     return misfit("C6", kind, " reduces nothing, expected the reduction sum");
   return !op.any_order() || (reduces(op.kind()) && isSum)
              ? absl::OkStatus()
-             : misfit("C8", kind, " with ",
-                      plan::EnumNameReduction(op.reduction()),
+             : misfit("C8", kind, " with ", EnumNameReduction(op.reduction()),
                       " in any order, expected the sum of an all_reduce or a "
                       "reduce_scatter");
 }
 } // namespace
 
-absl::Status checkOp(const Operands &c, const plan::Collective &op) {
-  if (op.kind() > Kind::MAX || op.reduction() > plan::Reduction::MAX ||
-      op.pass() > plan::Pass::MAX)
+absl::Status checkOp(const Operands &c, const Collective &op) {
+  if (op.kind() > Kind::MAX || op.reduction() > Reduction::MAX ||
+      op.pass() > Pass::MAX)
     return bad("unknown collective ", static_cast<int>(op.kind()),
                " or reduction ", static_cast<int>(op.reduction()));
   const auto &parts = orEmpty(op.parts());
@@ -150,7 +149,7 @@ absl::Status checkOp(const Operands &c, const plan::Collective &op) {
   return absl::OkStatus();
 }
 
-absl::Status checkOp(const Operands &, const plan::Wait &op) {
+absl::Status checkOp(const Operands &, const Wait &op) {
   if (op.channel() == 0 || op.channel() > maxChannels)
     return misfit("C1", "waits for channel ", op.channel(), ", expected 1 to ",
                   maxChannels);
@@ -164,40 +163,39 @@ static absl::Status checkParts(const Transfer &op) {
   return orEmpty(op.parts()).size() > 0 ? absl::OkStatus()
                                         : misfit("C1", "it has no part");
 }
-absl::Status checkOp(const Operands &, const plan::Send &op) {
+absl::Status checkOp(const Operands &, const Send &op) {
   return checkParts(op);
 }
-absl::Status checkOp(const Operands &, const plan::Receive &op) {
+absl::Status checkOp(const Operands &, const Receive &op) {
   return checkParts(op);
 }
 
-absl::Status checkPlace(plan::Operation operation,
-                        const plan::ListShape &list) {
+absl::Status checkPlace(Operation operation, const ListShape &list) {
   bool sends = plan::sends(list.kind), receives = plan::receives(list.kind);
   if ((sends || receives) && list.size != 1)
-    return misfit("C2", plan::nameOf(list), " has ", list.size,
+    return misfit("C2", nameOf(list), " has ", list.size,
                   " instructions, expected one ", sends ? "send" : "receive");
-  if ((operation == plan::Operation::Send) == sends &&
-      (operation == plan::Operation::Receive) == receives)
+  if ((operation == Operation::Send) == sends &&
+      (operation == Operation::Receive) == receives)
     return absl::OkStatus();
-  return misfit("C2", "is ", plan::EnumNameOperation(operation), ", expected ",
+  return misfit("C2", "is ", EnumNameOperation(operation), ", expected ",
                 sends      ? "a send"
                 : receives ? "a receive"
                            : "neither a send nor a receive",
                 " in such a list");
 }
 
-absl::Status checkInRepeat(const plan::Instruction &at) {
+absl::Status checkInRepeat(const Instruction &at) {
   if (at.op_as_Wait())
     return misfit("C3", "waits inside a repeat, expected nothing to run beside "
                         "it");
-  const plan::Collective *op = at.op_as_Collective();
+  const Collective *op = at.op_as_Collective();
   if (op && (op->channel() != 0 || op->last_only()))
     return misfit("C3", "runs on channel ", op->channel(),
                   op->last_only() ? ", in the last action only," : "",
                   " inside a repeat, expected channel 0 and every action");
   absl::Status status;
-  forEachOperand(at, [&](const plan::Operand &operand) {
+  forEachOperand(at, [&](const Operand &operand) {
     if (operand.addsUp)
       status = misfit("C3", operand.role,
                       " is set in the step's first action and added to later, "
@@ -206,4 +204,4 @@ absl::Status checkInRepeat(const plan::Instruction &at) {
   return status;
 }
 
-} // namespace meshwork::runtime
+} // namespace meshwork::plan

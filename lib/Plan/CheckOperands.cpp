@@ -3,12 +3,12 @@
 #include "lib/Plan/Operation.h"
 #include <cmath>
 
-namespace meshwork::runtime {
+namespace meshwork::plan {
 namespace {
 constexpr char ruleUrl[] = "meshwork/rule";
 
-absl::Status checkAccumulate(plan::Accumulate mode) {
-  if (mode > plan::Accumulate::MAX)
+absl::Status checkAccumulate(Accumulate mode) {
+  if (mode > Accumulate::MAX)
     return bad("unknown accumulate mode ", static_cast<int>(mode));
   return absl::OkStatus();
 }
@@ -17,7 +17,7 @@ absl::Status checkAccumulate(plan::Accumulate mode) {
 absl::Status checkRows(const Operands &c, const ViewInfo &table,
                        const ViewInfo &ids, const ViewInfo &rows,
                        const char *role, uint32_t firstRow) {
-  if (ids.dtype != plan::DType::i32)
+  if (ids.dtype != DType::i32)
     return misfit("C1", "ids are ", describe(ids), ", expected i32");
   if (!isFloat(table) || table.shape.size() < 2 || !isFloat(rows))
     return misfit("C2", "the table is ", describe(table), " and ", role, " ",
@@ -30,18 +30,18 @@ absl::Status checkRows(const Operands &c, const ViewInfo &table,
   return checkIndex(c, "C3", firstRow, "first_row");
 }
 
-absl::Status checkOp(const Operands &c, const plan::Embedding &op) {
+absl::Status checkOp(const Operands &c, const Embedding &op) {
   return checkRows(c, c.views[op.table()], c.views[op.ids()], c.views[op.out()],
                    "out", op.first_row());
 }
 
-absl::Status checkOp(const Operands &c, const plan::EmbeddingGrad &op) {
+absl::Status checkOp(const Operands &c, const EmbeddingGrad &op) {
   MESHWORK_RETURN_IF_ERROR(checkAccumulate(op.accumulate()));
   return checkRows(c, c.views[op.dtable()], c.views[op.ids()],
                    c.views[op.dout()], "dout", op.first_row());
 }
 
-absl::Status checkAngles(const plan::RotaryTable &op) {
+absl::Status checkAngles(const RotaryTable &op) {
   bool finite = std::isfinite(op.scale());
   for (float frequency : orEmpty(op.inverse_frequencies()))
     finite &= std::isfinite(frequency);
@@ -49,28 +49,28 @@ absl::Status checkAngles(const plan::RotaryTable &op) {
                 : misfit("C2", "a frequency or the scale is not finite");
 }
 
-absl::Status checkOp(const Operands &c, const plan::RotaryTable &op) {
+absl::Status checkOp(const Operands &c, const RotaryTable &op) {
   const ViewInfo &cos = c.views[op.cos()], &sin = c.views[op.sin()];
   uint32_t count = orEmpty(op.inverse_frequencies()).size();
-  if (cos.dtype != plan::DType::f32 || cos.shape.size() != 2 ||
+  if (cos.dtype != DType::f32 || cos.shape.size() != 2 ||
       cos.shape[1] != 2 * int64_t{count} || !cos.contiguous || !sin.contiguous)
     return misfit("C1", "cos is ", describe(cos), " for ", count,
                   " frequencies, expected a contiguous f32[sequence,",
                   2 * uint64_t{count}, "]");
   MESHWORK_RETURN_IF_ERROR(
-      ruled("C1", expectView(sin, "sin", plan::DType::f32, cos.shape)));
+      ruled("C1", expectView(sin, "sin", DType::f32, cos.shape)));
   MESHWORK_RETURN_IF_ERROR(checkAngles(op));
-  if (op.positions() == plan::noView)
+  if (op.positions() == noView)
     return absl::OkStatus();
   const ViewInfo &positions = c.views[op.positions()];
   MESHWORK_RETURN_IF_ERROR(
-      ruled("C3", expectView(positions, "positions", plan::DType::i32,
+      ruled("C3", expectView(positions, "positions", DType::i32,
                              cos.shape.subspan(0, 1))));
   return positions.contiguous ? absl::OkStatus()
                               : misfit("C3", "positions are not contiguous");
 }
 
-absl::Status checkOp(const Operands &c, const plan::CopyBlock &op) {
+absl::Status checkOp(const Operands &c, const CopyBlock &op) {
   const ViewInfo &src = c.views[op.src()], &dst = c.views[op.dst()];
   std::vector<int64_t> shape(src.shape.begin(), src.shape.end());
   if (op.dim() < 0 || static_cast<size_t>(op.dim()) >= shape.size() ||
@@ -86,7 +86,7 @@ absl::Status checkOp(const Operands &c, const plan::CopyBlock &op) {
   return checkIndex(c, "C3", op.first(), "first");
 }
 
-absl::Status checkOp(const Operands &c, const plan::Fill &op) {
+absl::Status checkOp(const Operands &c, const Fill &op) {
   const ViewInfo &dst = c.views[op.dst()];
   float value = op.value();
   if (!isFloat(dst) && !(value >= -2147483648.0f && value < 2147483648.0f &&
@@ -102,7 +102,7 @@ absl::Status checkOp(const Operands &c, const plan::Fill &op) {
                           "of such");
 }
 
-absl::Status checkOp(const Operands &, const plan::Launch &op) {
+absl::Status checkOp(const Operands &, const Launch &op) {
   uint32_t args = orEmpty(op.args()).size();
   if (op.num_outputs() == 0 || op.num_outputs() > args)
     return misfit("C1", "num_outputs is ", op.num_outputs(), " of ", args,
@@ -114,7 +114,7 @@ absl::Status checkOp(const Operands &, const plan::Launch &op) {
 }
 
 /// What it holds is looked at with its list (Repeats::problem).
-absl::Status checkOp(const Operands &, const plan::Repeat &) { return {}; }
+absl::Status checkOp(const Operands &, const Repeat &) { return {}; }
 } // namespace
 
 absl::Status ruled(const char *rule, absl::Status status) {
@@ -128,8 +128,8 @@ std::string ruleOf(const absl::Status &status) {
   return rule ? std::string(*rule) : "";
 }
 
-absl::Status expectView(const ViewInfo &found, const char *role,
-                        plan::DType dtype, absl::Span<const int64_t> shape) {
+absl::Status expectView(const ViewInfo &found, const char *role, DType dtype,
+                        absl::Span<const int64_t> shape) {
   if (found.dtype == dtype && found.shape == shape)
     return absl::OkStatus();
   ViewInfo expected{};
@@ -150,24 +150,24 @@ absl::Status expectDims(const ViewInfo &found, const char *role, size_t dims) {
 }
 
 absl::Status expectNumber(const ViewInfo &found, const char *role,
-                          plan::DType dtype) {
+                          DType dtype) {
   return found.dtype == dtype && found.elements == 1
              ? absl::OkStatus()
              : bad(role, " is ", describe(found), ", expected one ",
-                   plan::EnumNameDType(dtype));
+                   EnumNameDType(dtype));
 }
 
 absl::Status checkIndex(const Operands &c, const char *rule, uint32_t view,
                         const char *role) {
-  return view == plan::noView
+  return view == noView
              ? absl::OkStatus()
-             : ruled(rule, expectNumber(c.views[view], role, plan::DType::i32));
+             : ruled(rule, expectNumber(c.views[view], role, DType::i32));
 }
 
-absl::Status checkOperands(const plan::Instruction &instruction,
+absl::Status checkOperands(const Instruction &instruction,
                            const Operands &operands) {
-  return plan::visitOperation<absl::Status>(
+  return visitOperation<absl::Status>(
       instruction, [&](const auto &op) { return checkOp(operands, op); });
 }
 
-} // namespace meshwork::runtime
+} // namespace meshwork::plan

@@ -12,7 +12,7 @@
 #include "lib/Plan/Views.h"
 #include <string>
 
-namespace meshwork::runtime {
+namespace meshwork::plan {
 
 struct Operands {
   absl::Span<const ViewInfo> views; // as the instruction numbers them
@@ -23,23 +23,23 @@ struct Operands {
 
 /// Views that are not absent exist, and have been decoded. What depends on the
 /// mesh, on kernels or on other instructions is checked elsewhere.
-absl::Status checkOperands(const plan::Instruction &instruction,
+absl::Status checkOperands(const Instruction &instruction,
                            const Operands &operands);
 
 /// Whether it may stand in such a list: what sends or receives, alone in one of
 /// its direction. NONE: nothing is there.
-absl::Status checkPlace(plan::Operation operation, const plan::ListShape &list);
+absl::Status checkPlace(Operation operation, const ListShape &list);
 
 /// Whether it may stand in a repeat: nothing may that the first or last turn,
 /// or the microbatch, would do otherwise.
-absl::Status checkInRepeat(const plan::Instruction &instruction);
+absl::Status checkInRepeat(const Instruction &instruction);
 
 /// What an input or a result, of a known kind, says of its own view.
-absl::Status checkInput(const plan::Input &input, const ViewInfo &view);
-absl::Status checkResult(const plan::Result &result, const ViewInfo &view);
+absl::Status checkInput(const Input &input, const ViewInfo &view);
+absl::Status checkResult(const Result &result, const ViewInfo &view);
 
 /// The rule of the op that a status breaks, as the schedule dialect numbers
 /// them: "C2". Empty where there is none.
 std::string ruleOf(const absl::Status &status);
 
-} // namespace meshwork::runtime
+} // namespace meshwork::plan

@@ -5,7 +5,7 @@
 #include "lib/Plan/Checked.h"
 #include "meshwork/Plan/Frame.h"
 
-namespace meshwork::runtime {
+namespace meshwork::plan {
 
 /// Communication threads of one rank; see plan::Collective.
 inline constexpr uint32_t maxChannels = 8;
@@ -19,31 +19,28 @@ absl::Status misfit(const char *rule, const Parts &...parts) {
 }
 
 /// `found` must have this type and shape.
-absl::Status expectView(const ViewInfo &found, const char *role,
-                        plan::DType dtype, absl::Span<const int64_t> shape);
+absl::Status expectView(const ViewInfo &found, const char *role, DType dtype,
+                        absl::Span<const int64_t> shape);
 
 /// `found` must have this shape, of whatever type.
 absl::Status expectShape(const ViewInfo &found, const char *role,
                          absl::Span<const int64_t> shape);
 absl::Status expectDims(const ViewInfo &found, const char *role, size_t dims);
 /// `found` must be one element of this type.
-absl::Status expectNumber(const ViewInfo &found, const char *role,
-                          plan::DType dtype);
+absl::Status expectNumber(const ViewInfo &found, const char *role, DType dtype);
 
 /// One i32 that says where a shard begins; may be absent.
 absl::Status checkIndex(const Operands &c, const char *rule, uint32_t view,
                         const char *role);
 
-inline bool isFloat(const ViewInfo &view) {
-  return plan::isWideFloat(view.dtype);
-}
+inline bool isFloat(const ViewInfo &view) { return isWideFloat(view.dtype); }
 
-absl::Status checkOp(const Operands &c, const plan::Matmul &op);
-absl::Status checkOp(const Operands &c, const plan::Attention &op);
-absl::Status checkOp(const Operands &c, const plan::AttentionGrad &op);
-absl::Status checkOp(const Operands &c, const plan::Collective &op);
-absl::Status checkOp(const Operands &c, const plan::Wait &op);
-absl::Status checkOp(const Operands &c, const plan::Send &op);
-absl::Status checkOp(const Operands &c, const plan::Receive &op);
+absl::Status checkOp(const Operands &c, const Matmul &op);
+absl::Status checkOp(const Operands &c, const Attention &op);
+absl::Status checkOp(const Operands &c, const AttentionGrad &op);
+absl::Status checkOp(const Operands &c, const Collective &op);
+absl::Status checkOp(const Operands &c, const Wait &op);
+absl::Status checkOp(const Operands &c, const Send &op);
+absl::Status checkOp(const Operands &c, const Receive &op);
 
-} // namespace meshwork::runtime
+} // namespace meshwork::plan

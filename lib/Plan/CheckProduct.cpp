@@ -1,18 +1,18 @@
 // The operands of a matrix product.
 #include "lib/Plan/CheckOperandsParts.h"
 
-namespace meshwork::runtime {
+namespace meshwork::plan {
 namespace {
 using Shape = absl::Span<const int64_t>;
 
 /// One product while it is looked at.
 struct Product {
   const Operands &c;
-  const plan::Matmul &op;
+  const Matmul &op;
   const ViewInfo &lhs = c.views[op.lhs()], &rhs = c.views[op.rhs()],
                  &dst = c.views[op.dst()];
 
-  bool has(uint32_t view) const { return view != plan::noView; }
+  bool has(uint32_t view) const { return view != noView; }
 
   /// [b,m,k] and [b,k,n] to [b,m,n].
   absl::Status checkShapes() const {
@@ -39,8 +39,8 @@ struct Product {
       return misfit("C2", "dst is ", describe(dst), ", expected f32 or bf16");
     if (isFloat(lhs) && lhs.dtype == rhs.dtype)
       return absl::OkStatus();
-    if (!plan::isFloat8(lhs.dtype) || !plan::isFloat8(rhs.dtype) ||
-        (lhs.dtype == plan::DType::e5m2 && rhs.dtype == lhs.dtype))
+    if (!isFloat8(lhs.dtype) || !isFloat8(rhs.dtype) ||
+        (lhs.dtype == DType::e5m2 && rhs.dtype == lhs.dtype))
       return misfit("C2", "lhs is ", describe(lhs), " and rhs ", describe(rhs),
                     ", expected both f32 or bf16, or both of 8 bits and not "
                     "both e5m2");
@@ -51,7 +51,7 @@ struct Product {
   }
 
   absl::Status checkScale(uint32_t view, const char *role) const {
-    bool isNeeded = plan::isFloat8(lhs.dtype);
+    bool isNeeded = isFloat8(lhs.dtype);
     if (!has(view))
       return isNeeded ? misfit("C3", "there is no ", role,
                                ", expected one beside operands of 8 bits")
@@ -59,17 +59,15 @@ struct Product {
     if (!isNeeded)
       return misfit("C3", "there is a ", role,
                     ", expected none without operands of 8 bits");
-    return ruled("C3", expectNumber(c.views[view], role, plan::DType::f32));
+    return ruled("C3", expectNumber(c.views[view], role, DType::f32));
   }
 
   absl::Status checkBias() const {
     if (!has(op.bias()))
       return absl::OkStatus();
-    if (op.epilogue() != plan::Epilogue::none &&
-        op.epilogue() != plan::Epilogue::gelu)
+    if (op.epilogue() != Epilogue::none && op.epilogue() != Epilogue::gelu)
       return misfit("C4", "it has a bias and the epilogue ",
-                    plan::EnumNameEpilogue(op.epilogue()),
-                    ", expected one of them");
+                    EnumNameEpilogue(op.epilogue()), ", expected one of them");
     const ViewInfo &bias = c.views[op.bias()];
     if (isFloat(bias) && bias.shape == Shape{rhs.shape[2]})
       return absl::OkStatus();
@@ -78,7 +76,7 @@ struct Product {
   }
 
   absl::Status checkAux() const {
-    if (op.epilogue() == plan::Epilogue::none)
+    if (op.epilogue() == Epilogue::none)
       return has(op.aux()) ? misfit("C5", "there is an aux, expected none "
                                           "without an epilogue")
                            : absl::OkStatus();
@@ -86,12 +84,12 @@ struct Product {
       return misfit("C5", "lhs is ", describe(lhs),
                     ", expected one product of f32 or bf16 beside an epilogue");
     if (!has(op.aux()))
-      return op.epilogue() == plan::Epilogue::gelu
+      return op.epilogue() == Epilogue::gelu
                  ? absl::OkStatus()
                  : misfit("C5", "there is no aux, expected one of ",
-                          plan::EnumNameEpilogue(op.epilogue()));
+                          EnumNameEpilogue(op.epilogue()));
     for (uint32_t view : {op.lhs(), op.rhs(), op.dst()})
-      if (op.epilogue() != plan::Epilogue::gelu_grad &&
+      if (op.epilogue() != Epilogue::gelu_grad &&
           c.views[view].buffer == c.views[op.aux()].buffer)
         return misfit("C5", "aux shares buffer ",
                       c.nameOf(c.views[view].buffer),
@@ -102,7 +100,7 @@ struct Product {
   /// The input of a GELU, or the gradient's, beside `dst`.
   absl::Status checkGelu() const {
     constexpr int64_t unit = 8; // elements that cuBLASLt takes at a time
-    if (op.accumulate() != plan::Accumulate::no)
+    if (op.accumulate() != Accumulate::no)
       return misfit("C6",
                     "it has a GELU and adds to dst, expected accumulate no");
     if (dst.strides[2] != 1)
@@ -125,7 +123,7 @@ struct Product {
 
   absl::Status checkSums() const {
     const ViewInfo &aux = c.views[op.aux()];
-    int64_t count = dst.shape[op.epilogue() == plan::Epilogue::sum_lhs ? 1 : 2];
+    int64_t count = dst.shape[op.epilogue() == Epilogue::sum_lhs ? 1 : 2];
     MESHWORK_RETURN_IF_ERROR(
         ruled("C7", expectView(aux, "aux", dst.dtype, {count})));
     if (aux.contiguous)
@@ -136,10 +134,10 @@ struct Product {
 
   absl::Status checkEpilogue() const {
     switch (op.epilogue()) {
-    case plan::Epilogue::none:
+    case Epilogue::none:
       return absl::OkStatus();
-    case plan::Epilogue::gelu:
-    case plan::Epilogue::gelu_grad:
+    case Epilogue::gelu:
+    case Epilogue::gelu_grad:
       return checkGelu();
     default:
       return checkSums();
@@ -148,10 +146,10 @@ struct Product {
 };
 } // namespace
 
-absl::Status checkOp(const Operands &c, const plan::Matmul &op) {
-  if (op.accumulate() > plan::Accumulate::MAX)
+absl::Status checkOp(const Operands &c, const Matmul &op) {
+  if (op.accumulate() > Accumulate::MAX)
     return bad("unknown accumulate mode ", static_cast<int>(op.accumulate()));
-  if (op.epilogue() > plan::Epilogue::MAX)
+  if (op.epilogue() > Epilogue::MAX)
     return bad("unknown epilogue ", static_cast<int>(op.epilogue()));
   Product product{c, op};
   MESHWORK_RETURN_IF_ERROR(ruled("C1", product.checkShapes()));
@@ -163,4 +161,4 @@ absl::Status checkOp(const Operands &c, const plan::Matmul &op) {
   return product.checkEpilogue();
 }
 
-} // namespace meshwork::runtime
+} // namespace meshwork::plan

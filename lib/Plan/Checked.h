@@ -9,7 +9,7 @@
 #include <cstdint>
 #include <string>
 
-namespace meshwork::runtime {
+namespace meshwork::plan {
 
 /// False, and `out` unspecified, when the result does not fit.
 [[nodiscard]] inline bool checkedAdd(uint64_t a, uint64_t b, uint64_t &out) {
@@ -33,4 +33,4 @@ template <typename... Parts> absl::Status bad(const Parts &...parts) {
   return absl::DataLossError(absl::StrCat(parts...));
 }
 
-} // namespace meshwork::runtime
+} // namespace meshwork::plan

@@ -4,15 +4,14 @@
 #include <algorithm>
 #include <map>
 
-namespace meshwork::runtime {
+namespace meshwork::plan {
 namespace {
 
 /// Calls `visit` with each buffer that the instruction writes.
 template <typename Visit>
-void forEachWritten(const plan::Program &program,
-                    absl::Span<const ViewInfo> views,
-                    const plan::Instruction &at, Visit visit) {
-  forEachOperand(at, [&](const plan::Operand &operand) {
+void forEachWritten(const Program &program, absl::Span<const ViewInfo> views,
+                    const Instruction &at, Visit visit) {
+  forEachOperand(at, [&](const Operand &operand) {
     if (operand.written)
       visit(*program.buffers()->Get(views[operand.view].buffer));
   });
@@ -21,11 +20,11 @@ void forEachWritten(const plan::Program &program,
 /// Of each channel; all that started before loss_known has been waited for.
 class Channels {
 public:
-  void pass(const plan::Instruction &at) {
-    const plan::Collective *op = at.op_as_Collective();
+  void pass(const Instruction &at) {
+    const Collective *op = at.op_as_Collective();
     if (op && op->channel() > 0)
       ++started[op->channel()];
-    if (const plan::Wait *wait = at.op_as_Wait())
+    if (const Wait *wait = at.op_as_Wait())
       waited[wait->channel()] =
           std::max(waited[wait->channel()], wait->count());
   }
@@ -37,17 +36,16 @@ private:
 } // namespace
 
 /// What the step's last action runs.
-static const Instructions &lastList(const plan::Program &program) {
-  return listOf(program, plan::actionsOf(program).back().list());
+static const Instructions &lastList(const Program &program) {
+  return listOf(program, actionsOf(program).back().list());
 }
 
-bool outlivesStep(const plan::Buffer &buffer) {
-  return buffer.persistent() && (buffer.kind() == plan::BufferKind::weights ||
-                                 buffer.kind() == plan::BufferKind::optimizer);
+bool outlivesStep(const Buffer &buffer) {
+  return buffer.persistent() && (buffer.kind() == BufferKind::weights ||
+                                 buffer.kind() == BufferKind::optimizer);
 }
 
-uint32_t lookPoint(const plan::Program &program,
-                   absl::Span<const ViewInfo> views) {
+uint32_t lookPoint(const Program &program, absl::Span<const ViewInfo> views) {
   const Instructions &update = lastList(program);
   uint32_t known = program.loss_known()->instruction(), found = known;
   Channels channels;
@@ -58,10 +56,9 @@ uint32_t lookPoint(const plan::Program &program,
     if (i == update.size())
       break;
     channels.pass(*update.Get(i));
-    forEachWritten(program, views, *update.Get(i),
-                   [&](const plan::Buffer &buffer) {
-                     changes |= i >= known && outlivesStep(buffer);
-                   });
+    forEachWritten(program, views, *update.Get(i), [&](const Buffer &buffer) {
+      changes |= i >= known && outlivesStep(buffer);
+    });
   }
   return found;
 }
@@ -71,14 +68,13 @@ absl::Status checkLook(const ProgramCheck &check) {
   const Section &last = check.last();
   const Instructions &update = *last.list;
   for (uint32_t i = 0; i < update.size(); ++i) {
-    const plan::Instruction &at = *update.Get(i);
-    const plan::Buffer *wrong = nullptr;
-    forEachWritten(check.program, check.views, at,
-                   [&](const plan::Buffer &buffer) {
-                     bool isResult = buffer.kind() == plan::BufferKind::results;
-                     if (i < look ? outlivesStep(buffer) : isResult)
-                       wrong = &buffer;
-                   });
+    const Instruction &at = *update.Get(i);
+    const Buffer *wrong = nullptr;
+    forEachWritten(check.program, check.views, at, [&](const Buffer &buffer) {
+      bool isResult = buffer.kind() == BufferKind::results;
+      if (i < look ? outlivesStep(buffer) : isResult)
+        wrong = &buffer;
+    });
     if (wrong)
       return bad(last.name, "[", i, "] ", quote(at.name()), " writes ",
                  quote(wrong->name()),
@@ -90,4 +86,4 @@ absl::Status checkLook(const ProgramCheck &check) {
   return absl::OkStatus();
 }
 
-} // namespace meshwork::runtime
+} // namespace meshwork::plan

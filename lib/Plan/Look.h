@@ -4,17 +4,16 @@
 #include "absl/types/span.h"
 #include "lib/Plan/Views.h"
 
-namespace meshwork::runtime {
+namespace meshwork::plan {
 
 /// Whether a later step finds what is in the buffer: weights, optimizer state.
 /// All else is made anew in each step, before it is read, or never changes.
-bool outlivesStep(const plan::Buffer &buffer);
+bool outlivesStep(const Buffer &buffer);
 
 /// Index in the list of the step's last action: the loss and the gradient norm
 /// are known, no weight and no optimizer state has changed, so that the step
 /// could be repeated, and no channel is at work. The last such place from
 /// loss_known on. `views` are the program's.
-uint32_t lookPoint(const plan::Program &program,
-                   absl::Span<const ViewInfo> views);
+uint32_t lookPoint(const Program &program, absl::Span<const ViewInfo> views);
 
-} // namespace meshwork::runtime
+} // namespace meshwork::plan

@@ -2,14 +2,14 @@
 #include "meshwork/Plan/Apart.h"
 #include <algorithm>
 
-namespace meshwork::runtime {
+namespace meshwork::plan {
 bool haveSameShifts(const ViewInfo &a, const ViewInfo &b) {
   if (a.shifts == b.shifts)
     return true;
   if (!a.shifts || !b.shifts || a.shifts->size() != b.shifts->size())
     return false;
   for (uint32_t i = 0; i < a.shifts->size(); ++i) {
-    const plan::Shift &x = *a.shifts->Get(i), &y = *b.shifts->Get(i);
+    const Shift &x = *a.shifts->Get(i), &y = *b.shifts->Get(i);
     const auto &u = orEmpty(x.axes()), &v = orEmpty(y.axes());
     if (x.bytes() != y.bytes() ||
         !std::equal(u.begin(), u.end(), v.begin(), v.end()))
@@ -19,7 +19,7 @@ bool haveSameShifts(const ViewInfo &a, const ViewInfo &b) {
 }
 
 bool advanceAlike(const ViewInfo &a, const ViewInfo &b) {
-  for (size_t i = 0; i < plan::maxRepeats; ++i)
+  for (size_t i = 0; i < maxRepeats; ++i)
     if ((i < a.advances.size() ? a.advances[i] : 0) !=
         (i < b.advances.size() ? b.advances[i] : 0))
       return false;
@@ -51,4 +51,4 @@ bool mayShareBytes(const ViewInfo &a, const ViewInfo &b) {
                         static_cast<int64_t>(distance));
 }
 
-} // namespace meshwork::runtime
+} // namespace meshwork::plan

@@ -3,7 +3,7 @@
 
 #include "lib/Plan/Views.h"
 
-namespace meshwork::runtime {
+namespace meshwork::plan {
 
 /// The same elements in the same order on every rank.
 bool isSameView(const ViewInfo &a, const ViewInfo &b);
@@ -19,4 +19,4 @@ bool advanceAlike(const ViewInfo &a, const ViewInfo &b);
 /// grid, such as slices of a tensor along any dims; true when in doubt.
 bool mayShareBytes(const ViewInfo &a, const ViewInfo &b);
 
-} // namespace meshwork::runtime
+} // namespace meshwork::plan

@@ -2,11 +2,11 @@
 #include "lib/Plan/PlanCheck.h"
 #include "lib/Plan/PlanCheckInternal.h"
 
-namespace meshwork::runtime {
+namespace meshwork::plan {
 namespace {
 
 /// A program for each coordinate along the axes on which it depends.
-absl::Status checkProgramNumbers(const plan::Plan &plan) {
+absl::Status checkProgramNumbers(const Plan &plan) {
   uint64_t expected = 1;
   uint32_t seen = 0;
   for (uint32_t axis : orEmpty(plan.program_axes())) {
@@ -28,14 +28,14 @@ absl::Status checkProgramNumbers(const plan::Plan &plan) {
   return absl::OkStatus();
 }
 
-absl::Status checkMesh(const plan::Plan &plan, uint64_t &ranks) {
+absl::Status checkMesh(const Plan &plan, uint64_t &ranks) {
   ranks = 1;
   if (!plan.mesh())
     return bad("it has no mesh");
   if (plan.mesh()->size() > 32) // sets of axes are masks of 32 bits
     return bad("its mesh has ", plan.mesh()->size(),
                " axes, expected at most 32");
-  for (const plan::Axis *axis : *plan.mesh())
+  for (const Axis *axis : *plan.mesh())
     if (axis->size() == 0 || !checkedMul(ranks, axis->size(), ranks) ||
         ranks > (1u << 24))
       return bad("mesh axis ", quote(axis->name()), " of size ", axis->size(),
@@ -45,7 +45,7 @@ absl::Status checkMesh(const plan::Plan &plan, uint64_t &ranks) {
   return checkProgramNumbers(plan);
 }
 
-absl::Status checkBatch(const plan::Plan &plan) {
+absl::Status checkBatch(const Plan &plan) {
   uint64_t batch = uint64_t{plan.micro_batch()} * plan.microbatches();
   uint32_t seen = 0;
   if (plan.batch_axes())
@@ -68,15 +68,15 @@ absl::Status checkBatch(const plan::Plan &plan) {
   return absl::OkStatus();
 }
 
-absl::Status checkHeader(const plan::Plan &plan) {
-  if (plan.compute() != plan::DType::f32 && plan.compute() != plan::DType::bf16)
+absl::Status checkHeader(const Plan &plan) {
+  if (plan.compute() != DType::f32 && plan.compute() != DType::bf16)
     return bad("unknown compute type ", static_cast<int>(plan.compute()));
   return checkDevice(plan);
 }
 
 /// Sums lengths of lists inside instructions. FlatBuffers may point at one
 /// list many times; counting stops such a plan from costing quadratic time.
-absl::Status countOperands(const plan::Plan &plan, uint64_t &budget) {
+absl::Status countOperands(const Plan &plan, uint64_t &budget) {
   auto spend = [&](const auto *list) {
     uint64_t size = list ? list->size() : 0;
     bool enough = size <= budget;
@@ -84,22 +84,22 @@ absl::Status countOperands(const plan::Plan &plan, uint64_t &budget) {
     return enough;
   };
   bool enough = true;
-  for (const plan::Program *program : *plan.programs())
+  for (const Program *program : *plan.programs())
     for (uint32_t l = 0; l < orEmpty(program->lists()).size(); ++l) {
       const Instructions &list = listOf(*program, l);
       for (uint32_t i = 0; enough && i < list.size(); ++i) {
-        const plan::Instruction &at = *list.Get(i);
+        const Instruction &at = *list.Get(i);
         enough = spend(at.kernels());
-        if (const plan::Launch *op = at.op_as_Launch())
+        if (const Launch *op = at.op_as_Launch())
           enough = enough && spend(op->args());
-        else if (const plan::Collective *op = at.op_as_Collective())
+        else if (const Collective *op = at.op_as_Collective())
           enough = enough && spend(op->parts()) && spend(op->axes()) &&
                    spend(op->sources());
-        else if (const plan::Send *op = at.op_as_Send())
+        else if (const Send *op = at.op_as_Send())
           enough = enough && spend(op->parts());
-        else if (const plan::Receive *op = at.op_as_Receive())
+        else if (const Receive *op = at.op_as_Receive())
           enough = enough && spend(op->parts());
-        else if (const plan::RotaryTable *op = at.op_as_RotaryTable())
+        else if (const RotaryTable *op = at.op_as_RotaryTable())
           enough = enough && spend(op->inverse_frequencies());
       }
     }
@@ -110,7 +110,7 @@ absl::Status countOperands(const plan::Plan &plan, uint64_t &budget) {
 absl::Status checkInstructions(const ProgramCheck &check) {
   for (const Section &section : check.sections)
     for (uint32_t i = 0; i < section.list->size(); ++i) {
-      const plan::Instruction &at = *section.list->Get(i);
+      const Instruction &at = *section.list->Get(i);
       absl::Status status = checkOperation(check, at);
       if (status.ok())
         status = checkKernels(check, at);
@@ -123,12 +123,12 @@ absl::Status checkInstructions(const ProgramCheck &check) {
 
 /// `transfers`: what is learned of the program's, to be checked with the
 /// others.
-absl::Status checkProgram(const plan::Plan &plan, const plan::Program &program,
-                          plan::Transfers &transfers) {
+absl::Status checkProgram(const Plan &plan, const Program &program,
+                          Transfers &transfers) {
   MESHWORK_RETURN_IF_ERROR(checkLists(plan, program));
   ProgramCheck check{plan, program, {}, {}, tableOf(program)};
   for (uint32_t i = 0; i < check.table.lists().size(); ++i)
-    check.sections.push_back({plan::nameOf(check.table.lists()[i]),
+    check.sections.push_back({nameOf(check.table.lists()[i]),
                               check.table.lists()[i].kind, &listOf(program, i),
                               repeatsOf(program, i)});
   MESHWORK_RETURN_IF_ERROR(checkBuffers(check));
@@ -142,7 +142,7 @@ absl::Status checkProgram(const plan::Plan &plan, const plan::Program &program,
   MESHWORK_RETURN_IF_ERROR(checkUses(check));
   MESHWORK_RETURN_IF_ERROR(checkAsync(check));
   MESHWORK_RETURN_IF_ERROR(checkLook(check));
-  plan::Lives lives = livesOf(program, check.table);
+  Lives lives = livesOf(program, check.table);
   MESHWORK_RETURN_IF_ERROR(checkTransferBuffers(check, lives));
   MESHWORK_RETURN_IF_ERROR(checkOverlaps(check, lives));
   transfers = transfersOf(program, check.table, lives);
@@ -152,20 +152,20 @@ absl::Status checkProgram(const plan::Plan &plan, const plan::Program &program,
 
 absl::StatusOr<const ViewInfo *> findView(const ProgramCheck &check,
                                           uint32_t index, const char *role) {
-  if (index == plan::noView)
+  if (index == noView)
     return bad(role, " is absent");
   if (index >= check.views.size())
     return bad(role, " is view ", index, ", there are ", check.views.size());
   return &check.views[index];
 }
 
-absl::Status checkPlan(const plan::Plan &plan, uint64_t *rehearsed) {
+absl::Status checkPlan(const Plan &plan, uint64_t *rehearsed) {
   uint64_t ranks = 0, operandBudget = uint64_t{1} << 26;
   MESHWORK_RETURN_IF_ERROR(checkMesh(plan, ranks));
   MESHWORK_RETURN_IF_ERROR(checkHeader(plan));
   MESHWORK_RETURN_IF_ERROR(checkBatch(plan));
   MESHWORK_RETURN_IF_ERROR(countOperands(plan, operandBudget));
-  std::vector<plan::Transfers> transfers(plan.programs()->size());
+  std::vector<Transfers> transfers(plan.programs()->size());
   for (uint32_t i = 0; i < plan.programs()->size(); ++i)
     if (absl::Status status =
             checkProgram(plan, *plan.programs()->Get(i), transfers[i]);
@@ -180,4 +180,4 @@ absl::Status checkPlan(const plan::Plan &plan, uint64_t *rehearsed) {
   return status;
 }
 
-} // namespace meshwork::runtime
+} // namespace meshwork::plan

@@ -5,7 +5,7 @@
 #include "absl/status/status.h"
 #include "meshwork/Plan/Plan.h"
 
-namespace meshwork::runtime {
+namespace meshwork::plan {
 
 /// Checks a structurally valid plan; dataLoss names the program, the
 /// instruction or buffer, what was found and what was expected. Takes time
@@ -13,6 +13,6 @@ namespace meshwork::runtime {
 /// to coordinates along program_axes times collectives, whatever the ranks.
 /// `rehearsed`, if given: the ranks that stood for all of the plan's when
 /// collectives were rehearsed; 0 where one program meets itself.
-absl::Status checkPlan(const plan::Plan &plan, uint64_t *rehearsed = nullptr);
+absl::Status checkPlan(const Plan &plan, uint64_t *rehearsed = nullptr);
 
-} // namespace meshwork::runtime
+} // namespace meshwork::plan

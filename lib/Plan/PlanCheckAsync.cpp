@@ -5,7 +5,7 @@
 #include "lib/Plan/PlanCheckInternal.h"
 #include <algorithm>
 
-namespace meshwork::runtime {
+namespace meshwork::plan {
 namespace {
 
 /// A view that a collective which was started still uses.
@@ -27,7 +27,7 @@ public:
     for (uint32_t i = 0; i < section.list->size(); ++i) {
       if (isLast && i == check.program.loss_known()->instruction())
         MESHWORK_RETURN_IF_ERROR(expectIdle("before loss_known"));
-      const plan::Instruction &at = *section.list->Get(i);
+      const Instruction &at = *section.list->Get(i);
       if (absl::Status status = visit(at, i); !status.ok())
         return bad(where(i), ": ", status.message());
     }
@@ -40,16 +40,16 @@ private:
                         quote(section.list->Get(i)->name()));
   }
 
-  absl::Status visit(const plan::Instruction &at, uint32_t i) {
-    if (const plan::Wait *wait = at.op_as_Wait())
+  absl::Status visit(const Instruction &at, uint32_t i) {
+    if (const Wait *wait = at.op_as_Wait())
       return finish(*wait);
     absl::Status status;
-    forEachOperand(at, [&](const plan::Operand &operand) {
+    forEachOperand(at, [&](const Operand &operand) {
       if (status.ok())
         status = expectFree(operand);
     });
-    const plan::Collective *op = at.op_as_Collective();
-    if (op && op->last_only() && !plan::isOfMicrobatch(section.kind))
+    const Collective *op = at.op_as_Collective();
+    if (op && op->last_only() && !isOfMicrobatch(section.kind))
       return bad("is for the last microbatch, expected it in a list that runs "
                  "for each");
     if (status.ok() && op && op->channel() > 0)
@@ -57,7 +57,7 @@ private:
     return status;
   }
 
-  absl::Status expectFree(const plan::Operand &operand) const {
+  absl::Status expectFree(const Operand &operand) const {
     const ViewInfo &view = check.views[operand.view];
     auto found = held.find(view.buffer);
     if (found == held.end())
@@ -74,16 +74,16 @@ private:
     return absl::OkStatus();
   }
 
-  void start(const plan::Instruction &at, uint32_t channel, uint32_t i) {
+  void start(const Instruction &at, uint32_t channel, uint32_t i) {
     uint32_t ordinal = ++started[channel];
-    forEachOperand(at, [&](const plan::Operand &operand) {
+    forEachOperand(at, [&](const Operand &operand) {
       held[check.views[operand.view].buffer].push_back(
           {operand.view, operand.written, channel, ordinal, i});
     });
     running[channel].push_back(i);
   }
 
-  absl::Status finish(const plan::Wait &wait) {
+  absl::Status finish(const Wait &wait) {
     uint32_t channel = wait.channel();
     if (wait.count() > started[channel])
       return bad("waits for collective ", wait.count(), " of channel ", channel,
@@ -95,19 +95,17 @@ private:
 
   /// Collective `index` has ended; until now its buffers were in use.
   void release(uint32_t channel, uint32_t index) {
-    forEachOperand(*section.list->Get(index),
-                   [&](const plan::Operand &operand) {
-                     const ViewInfo &view = check.views[operand.view];
-                     auto found = held.find(view.buffer);
-                     if (found != held.end() &&
-                         std::erase_if(found->second,
-                                       [&](const Held &one) {
-                                         return one.channel == channel &&
-                                                one.index == index;
-                                       }) > 0 &&
-                         found->second.empty())
-                       held.erase(found);
-                   });
+    forEachOperand(*section.list->Get(index), [&](const Operand &operand) {
+      const ViewInfo &view = check.views[operand.view];
+      auto found = held.find(view.buffer);
+      if (found != held.end() &&
+          std::erase_if(found->second,
+                        [&](const Held &one) {
+                          return one.channel == channel && one.index == index;
+                        }) > 0 &&
+          found->second.empty())
+        held.erase(found);
+    });
   }
 
   absl::Status expectIdle(const char *when) const {
@@ -132,4 +130,4 @@ absl::Status checkAsync(const ProgramCheck &check) {
   return absl::OkStatus();
 }
 
-} // namespace meshwork::runtime
+} // namespace meshwork::plan

@@ -5,19 +5,19 @@
 #include "meshwork/Plan/Frame.h"
 #include <algorithm>
 
-namespace meshwork::runtime {
+namespace meshwork::plan {
 namespace {
-using Kind = plan::CollectiveKind;
+using Kind = CollectiveKind;
 
 /// One collective while its parts are looked at.
 struct Site {
-  const plan::Collective &op;
+  const Collective &op;
   int64_t ranks; // of a group
 };
 
 struct Pair {
   const ViewInfo &src, &dst;
-  const plan::Transfer &part;
+  const Transfer &part;
 };
 
 /// `block` is the part of `whole` that belongs to the rank itself.
@@ -29,7 +29,7 @@ bool isOwnBlock(const Site &site, const ViewInfo &whole, const ViewInfo &block,
       block.shifts->size() != before + 1 || !advanceAlike(whole, block))
     return false;
   for (uint32_t i = 0; i <= before; ++i) {
-    const plan::Shift &found = *block.shifts->Get(i);
+    const Shift &found = *block.shifts->Get(i);
     const auto &axes = orEmpty(found.axes()),
                &expected = i < before ? orEmpty(whole.shifts->Get(i)->axes())
                                       : *site.op.axes();
@@ -64,7 +64,7 @@ bool mayAlias(const Site &site, const Pair &pair) {
 }
 
 /// Where a part may touch its buffer, on any rank.
-struct Touch {
+struct Touched {
   uint32_t buffer;
   uint64_t begin, end;
   uint32_t part;
@@ -73,7 +73,7 @@ struct Touch {
 };
 
 /// No part writes what another one touches.
-absl::Status checkApart(std::vector<Touch> &touches) {
+absl::Status checkApart(std::vector<Touched> &touches) {
   std::sort(touches.begin(), touches.end(), [](auto &a, auto &b) {
     return std::tie(a.buffer, a.begin) < std::tie(b.buffer, b.begin);
   });
@@ -82,7 +82,7 @@ absl::Status checkApart(std::vector<Touch> &touches) {
          k < touches.size() && touches[k].buffer == touches[i].buffer &&
          touches[k].begin < touches[i].end;
          ++k) {
-      const Touch &a = touches[i], &b = touches[k];
+      const Touched &a = touches[i], &b = touches[k];
       if (a.part != b.part && (a.written || b.written) &&
           mayShareBytes(*a.view, *b.view))
         return bad("parts ", std::min(a.part, b.part), " and ",
@@ -93,17 +93,16 @@ absl::Status checkApart(std::vector<Touch> &touches) {
 }
 } // namespace
 
-absl::Status checkCollective(const ProgramCheck &check,
-                             const plan::Collective &op) {
+absl::Status checkCollective(const ProgramCheck &check, const Collective &op) {
   Site site{op, static_cast<int64_t>(groupSize(check.plan, op.axes()))};
-  std::vector<Touch> touches;
+  std::vector<Touched> touches;
   uint32_t index = 0;
-  for (const plan::Transfer *part : *op.parts()) {
+  for (const Transfer *part : *op.parts()) {
     Pair pair{check.views[part->src()], check.views[part->dst()], *part};
     if (mayShareBytes(pair.src, pair.dst) && !mayAlias(site, pair))
       return bad("part ", index, ": src ", describe(pair.src), " and dst ",
                  describe(pair.dst), " share bytes in a way that ",
-                 plan::EnumNameCollectiveKind(op.kind()), " does not allow");
+                 EnumNameCollectiveKind(op.kind()), " does not allow");
     for (bool written : {false, true}) {
       const ViewInfo &view = written ? pair.dst : pair.src;
       touches.push_back({view.buffer, view.offset,
@@ -115,4 +114,4 @@ absl::Status checkCollective(const ProgramCheck &check,
   return checkApart(touches);
 }
 
-} // namespace meshwork::runtime
+} // namespace meshwork::plan

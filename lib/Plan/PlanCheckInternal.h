@@ -9,27 +9,27 @@
 #include "lib/Plan/Views.h"
 #include "meshwork/Plan/Frame.h"
 
-namespace meshwork::runtime {
+namespace meshwork::plan {
 
 /// A list of a program.
 struct Section {
   std::string name; // "backward"
-  plan::ListKind kind;
+  ListKind kind;
   const Instructions *list;
-  plan::Repeats repeats;
+  Repeats repeats;
 };
 
 /// One program while it is checked.
 struct ProgramCheck {
-  const plan::Plan &plan;
-  const plan::Program &program;
+  const Plan &plan;
+  const Program &program;
   std::vector<ViewInfo> views;
   std::vector<Section> sections; // lists, by number
-  plan::ActionTable table;
+  ActionTable table;
 
   /// What the last action runs.
   const Section &last() const { return sections[table.lastList()]; }
-  const plan::Buffer &bufferOf(const ViewInfo &view) const {
+  const Buffer &bufferOf(const ViewInfo &view) const {
     return *program.buffers()->Get(view.buffer);
   }
 };
@@ -39,43 +39,41 @@ absl::StatusOr<const ViewInfo *> findView(const ProgramCheck &check,
                                           uint32_t index, const char *role);
 
 // Each file of the check, in the order in which they run.
-absl::Status checkDevice(const plan::Plan &plan);
+absl::Status checkDevice(const Plan &plan);
 absl::Status checkBuffers(const ProgramCheck &check);
 absl::Status checkOperation(const ProgramCheck &check,
-                            const plan::Instruction &instruction);
+                            const Instruction &instruction);
 /// The kernels that the instruction itself names, after checkOperation.
 absl::Status checkKernels(const ProgramCheck &check,
-                          const plan::Instruction &instruction);
+                          const Instruction &instruction);
 /// Lists and the table of actions, before a ProgramCheck can be made.
-absl::Status checkLists(const plan::Plan &plan, const plan::Program &program);
+absl::Status checkLists(const Plan &plan, const Program &program);
 absl::Status checkUses(const ProgramCheck &check);
 /// What stands in a repeat may, and its views stay in their buffers in each
 /// turn.
 absl::Status checkTurns(const ProgramCheck &check);
 /// No two live buffers share bytes, and one copy of each is enough.
-absl::Status checkOverlaps(const ProgramCheck &check, const plan::Lives &lives);
+absl::Status checkOverlaps(const ProgramCheck &check, const Lives &lives);
 absl::Status checkState(const ProgramCheck &check);
 absl::Status checkParameters(const ProgramCheck &check);
 /// Programs that have the same parameter agree on it, and ranks hold all of it.
-absl::Status checkSharedParameters(const plan::Plan &plan);
+absl::Status checkSharedParameters(const Plan &plan);
 absl::Status checkAsync(const ProgramCheck &check);
 /// Weights change only after loss and gradient norm are known; see Look.h.
 absl::Status checkLook(const ProgramCheck &check);
 /// Its parts share no bytes, but where Plan.fbs says so.
-absl::Status checkCollective(const ProgramCheck &check,
-                             const plan::Collective &op);
-absl::Status checkTransfer(const ProgramCheck &check, const plan::Send &op);
-absl::Status checkTransfer(const ProgramCheck &check, const plan::Receive &op);
+absl::Status checkCollective(const ProgramCheck &check, const Collective &op);
+absl::Status checkTransfer(const ProgramCheck &check, const Send &op);
+absl::Status checkTransfer(const ProgramCheck &check, const Receive &op);
 /// Each stands alone in a list of its direction, and each such list has one.
 absl::Status checkTransferLists(const ProgramCheck &check);
 /// What a transfer moves is of a microbatch, and the runtime itself touches
 /// none of it.
 absl::Status checkTransferBuffers(const ProgramCheck &check,
-                                  const plan::Lives &lives);
+                                  const Lives &lives);
 /// `transfers` of each program. Adds the ranks that it looked at to
 /// `rehearsed`.
-absl::Status checkMeetings(const plan::Plan &plan,
-                           std::vector<plan::Transfers> transfers,
+absl::Status checkMeetings(const Plan &plan, std::vector<Transfers> transfers,
                            uint64_t &rehearsed);
 
-} // namespace meshwork::runtime
+} // namespace meshwork::plan

@@ -3,7 +3,7 @@
 #include <algorithm>
 #include <map>
 
-namespace meshwork::runtime {
+namespace meshwork::plan {
 namespace {
 
 struct Event {
@@ -17,16 +17,16 @@ struct Event {
 };
 
 /// "backward[3]".
-std::string nameOf(const ProgramCheck &check, plan::Lives::Place place) {
+std::string nameOf(const ProgramCheck &check, Lives::Place place) {
   return absl::StrCat(check.sections[place.list].name, "[", place.instruction,
                       "]");
 }
 
-absl::Status collision(const ProgramCheck &check, const plan::Lives &lives,
+absl::Status collision(const ProgramCheck &check, const Lives &lives,
                        uint32_t a, uint32_t b) {
-  const plan::Buffer &first = *check.program.buffers()->Get(a);
-  const plan::Buffer &second = *check.program.buffers()->Get(b);
-  auto text = [&](uint32_t index, const plan::Buffer &buffer) {
+  const Buffer &first = *check.program.buffers()->Get(a);
+  const Buffer &second = *check.program.buffers()->Get(b);
+  auto text = [&](uint32_t index, const Buffer &buffer) {
     std::string life =
         buffer.persistent() || lives.isAlways(index)
             ? std::string("always live")
@@ -42,7 +42,7 @@ absl::Status collision(const ProgramCheck &check, const plan::Lives &lives,
 } // namespace
 
 /// One call works on what the arena holds, or on little.
-static absl::Status checkScratch(const plan::Program &program) {
+static absl::Status checkScratch(const Program &program) {
   constexpr uint64_t small = uint64_t{64} << 20;
   uint64_t scratch = program.workspace_bytes_per_thread(), most = 0;
   if (!checkedAdd(program.arena_bytes(), small, most) || scratch <= most)
@@ -55,9 +55,9 @@ static absl::Status checkScratch(const plan::Program &program) {
 absl::Status checkBuffers(const ProgramCheck &check) {
   MESHWORK_RETURN_IF_ERROR(checkScratch(check.program));
   for (uint32_t i = 0; i < orEmpty(check.program.buffers()).size(); ++i) {
-    const plan::Buffer &buffer = *check.program.buffers()->Get(i);
+    const Buffer &buffer = *check.program.buffers()->Get(i);
     uint64_t end = 0;
-    if (buffer.kind() > plan::BufferKind::MAX)
+    if (buffer.kind() > BufferKind::MAX)
       return bad("buffer ", quote(buffer.name()), " is of unknown kind ",
                  static_cast<int>(buffer.kind()));
     if (buffer.offset() % 64 != 0)
@@ -81,8 +81,7 @@ absl::Status checkBuffers(const ProgramCheck &check) {
 
 namespace {
 /// The buffers' lives on the line of lib/Plan/Lives.h.
-std::vector<Event> eventsOf(const ProgramCheck &check,
-                            const plan::Lives &lives) {
+std::vector<Event> eventsOf(const ProgramCheck &check, const Lives &lives) {
   const auto &buffers = orEmpty(check.program.buffers());
   std::vector<Event> events;
   auto add = [&](uint32_t buffer, uint64_t begin, uint64_t end) {
@@ -93,24 +92,24 @@ std::vector<Event> eventsOf(const ProgramCheck &check,
     if (buffers.Get(i)->size_bytes() > 0 && buffers.Get(i)->persistent())
       add(i, 0, UINT64_MAX);
     else if (buffers.Get(i)->size_bytes() > 0)
-      for (plan::Span span : lives.spansOf(i))
+      for (Span span : lives.spansOf(i))
         add(i, span.begin, span.end + 1);
   return events;
 }
 
 /// As many microbatches as are under way at once have one each.
-absl::Status checkCopies(const ProgramCheck &check, const plan::Lives &lives) {
+absl::Status checkCopies(const ProgramCheck &check, const Lives &lives) {
   const auto &buffers = orEmpty(check.program.buffers());
   for (uint32_t i = 0; i < buffers.size(); ++i)
     if (uint32_t copies = lives.copiesOf(i); copies > buffers.Get(i)->copies())
       return bad("buffer ", quote(buffers.Get(i)->name()), " is used by ",
                  copies, " microbatches at once, but has ",
                  buffers.Get(i)->copies(), " copies");
-  for (const plan::Input *input : orEmpty(check.program.inputs())) {
+  for (const Input *input : orEmpty(check.program.inputs())) {
     uint32_t buffer = check.views[input->view()].buffer;
-    if (plan::isOfMicrobatch(input->kind()) && lives.isTouched(buffer) &&
+    if (isOfMicrobatch(input->kind()) && lives.isTouched(buffer) &&
         !lives.livesInMicrobatch(buffer))
-      return bad("inputs: ", plan::EnumNameInputKind(input->kind()),
+      return bad("inputs: ", EnumNameInputKind(input->kind()),
                  " is of a microbatch, but lists that run once a step use it");
   }
   return absl::OkStatus();
@@ -119,15 +118,14 @@ absl::Status checkCopies(const ProgramCheck &check, const plan::Lives &lives) {
 
 // A sweep over time. The live set has no overlaps, so a buffer that starts
 // needs comparing only with its neighbours in address order.
-absl::Status checkOverlaps(const ProgramCheck &check,
-                           const plan::Lives &lives) {
+absl::Status checkOverlaps(const ProgramCheck &check, const Lives &lives) {
   MESHWORK_RETURN_IF_ERROR(checkCopies(check, lives));
   const auto &buffers = orEmpty(check.program.buffers());
   std::vector<Event> events = eventsOf(check, lives);
   std::sort(events.begin(), events.end());
   std::map<uint64_t, uint32_t> live; // offset -> buffer
   for (const Event &event : events) {
-    const plan::Buffer &buffer = *buffers.Get(event.buffer);
+    const Buffer &buffer = *buffers.Get(event.buffer);
     if (!event.starts) {
       live.erase(buffer.offset());
       continue;
@@ -137,7 +135,7 @@ absl::Status checkOverlaps(const ProgramCheck &check,
         next->first < buffer.offset() + buffer.size_bytes())
       return collision(check, lives, next->second, event.buffer);
     if (next != live.begin()) {
-      const plan::Buffer &before = *buffers.Get(std::prev(next)->second);
+      const Buffer &before = *buffers.Get(std::prev(next)->second);
       if (before.offset() + before.size_bytes() > buffer.offset())
         return collision(check, lives, std::prev(next)->second, event.buffer);
     }
@@ -146,4 +144,4 @@ absl::Status checkOverlaps(const ProgramCheck &check,
   return absl::OkStatus();
 }
 
-} // namespace meshwork::runtime
+} // namespace meshwork::plan

@@ -2,12 +2,12 @@
 #include "lib/Plan/Operation.h"
 #include "lib/Plan/PlanCheckInternal.h"
 
-namespace meshwork::runtime {
+namespace meshwork::plan {
 namespace {
 
 /// The code holds shapes and strides; views must reach as far as it does.
-absl::Status checkSpans(const ProgramCheck &c, const plan::Launch &op,
-                        const plan::Kernel &kernel) {
+absl::Status checkSpans(const ProgramCheck &c, const Launch &op,
+                        const Kernel &kernel) {
   const auto &spans = orEmpty(kernel.arg_bytes());
   if (spans.size() != kernel.num_args())
     return bad("kernel ", quote(kernel.symbol()), " takes ", kernel.num_args(),
@@ -22,12 +22,12 @@ absl::Status checkSpans(const ProgramCheck &c, const plan::Launch &op,
   return absl::OkStatus();
 }
 
-absl::Status check(const ProgramCheck &c, const plan::Launch &op) {
+absl::Status check(const ProgramCheck &c, const Launch &op) {
   uint32_t kernels = c.plan.kernels() ? c.plan.kernels()->size() : 0;
   uint32_t args = op.args() ? op.args()->size() : 0;
   if (op.kernel() >= kernels)
     return bad("kernel ", op.kernel(), " does not exist, there are ", kernels);
-  const plan::Kernel &kernel = *c.plan.kernels()->Get(op.kernel());
+  const Kernel &kernel = *c.plan.kernels()->Get(op.kernel());
   if (args != kernel.num_args())
     return bad("it has ", args, " args, kernel ", quote(kernel.symbol()),
                " takes ", kernel.num_args());
@@ -39,21 +39,18 @@ absl::Status check(const ProgramCheck &c, const plan::Launch &op) {
 
 /// Whether each number that the input may be has one of so many rows. Token
 /// files are checked against the vocabulary, not against this table.
-absl::Status checkLookup(const ProgramCheck &c, plan::InputKind kind,
-                         int64_t rows) {
-  bool isToken =
-      kind == plan::InputKind::tokens || kind == plan::InputKind::targets;
-  bool isPosition = kind == plan::InputKind::documents ||
-                    kind == plan::InputKind::document_positions;
+absl::Status checkLookup(const ProgramCheck &c, InputKind kind, int64_t rows) {
+  bool isToken = kind == InputKind::tokens || kind == InputKind::targets;
+  bool isPosition =
+      kind == InputKind::documents || kind == InputKind::document_positions;
   if (isToken && rows < c.plan.vocabulary())
     return bad("the table has ", rows, " rows, the vocabulary ",
                c.plan.vocabulary());
   if (isPosition && rows < c.plan.sequence())
     return bad("the table has ", rows, " rows, the sequence ",
                c.plan.sequence(), " positions");
-  if (kind == plan::InputKind::inner_targets ||
-      kind == plan::InputKind::positions)
-    return bad("ids are ", plan::EnumNameInputKind(kind),
+  if (kind == InputKind::inner_targets || kind == InputKind::positions)
+    return bad("ids are ", EnumNameInputKind(kind),
                ", which may be -1, expected rows of the table");
   return absl::OkStatus();
 }
@@ -61,9 +58,9 @@ absl::Status checkLookup(const ProgramCheck &c, plan::InputKind kind,
 /// Of the table's rows; with a first row other ranks hold the others.
 absl::Status checkIds(const ProgramCheck &c, uint32_t table, uint32_t ids,
                       uint32_t firstRow) {
-  if (firstRow != plan::noView)
+  if (firstRow != noView)
     return absl::OkStatus();
-  for (const plan::Input *input : orEmpty(c.program.inputs()))
+  for (const Input *input : orEmpty(c.program.inputs()))
     if (input->view() < c.views.size() &&
         c.views[input->view()].buffer == c.views[ids].buffer)
       MESHWORK_RETURN_IF_ERROR(
@@ -71,21 +68,21 @@ absl::Status checkIds(const ProgramCheck &c, uint32_t table, uint32_t ids,
   return absl::OkStatus();
 }
 
-absl::Status check(const ProgramCheck &c, const plan::Embedding &op) {
+absl::Status check(const ProgramCheck &c, const Embedding &op) {
   return checkIds(c, op.table(), op.ids(), op.first_row());
 }
-absl::Status check(const ProgramCheck &c, const plan::EmbeddingGrad &op) {
+absl::Status check(const ProgramCheck &c, const EmbeddingGrad &op) {
   return checkIds(c, op.dtable(), op.ids(), op.first_row());
 }
 
-absl::Status check(const ProgramCheck &c, const plan::Collective &op) {
+absl::Status check(const ProgramCheck &c, const Collective &op) {
   return checkCollective(c, op);
 }
 
-absl::Status check(const ProgramCheck &c, const plan::Send &op) {
+absl::Status check(const ProgramCheck &c, const Send &op) {
   return checkTransfer(c, op);
 }
-absl::Status check(const ProgramCheck &c, const plan::Receive &op) {
+absl::Status check(const ProgramCheck &c, const Receive &op) {
   return checkTransfer(c, op);
 }
 
@@ -98,13 +95,13 @@ template <typename Op> absl::Status check(const ProgramCheck &, const Op &) {
 } // namespace
 
 absl::Status checkOperation(const ProgramCheck &c,
-                            const plan::Instruction &instruction) {
-  if (instruction.op_type() == plan::Operation::NONE ||
-      instruction.op_type() > plan::Operation::MAX || !instruction.op())
+                            const Instruction &instruction) {
+  if (instruction.op_type() == Operation::NONE ||
+      instruction.op_type() > Operation::MAX || !instruction.op())
     return bad("unknown or absent operation ",
                static_cast<int>(instruction.op_type()));
   absl::Status found;
-  forEachOperand(instruction, [&](const plan::Operand &operand) {
+  forEachOperand(instruction, [&](const Operand &operand) {
     if (found.ok())
       found = findView(c, operand.view, operand.role).status();
   });
@@ -113,14 +110,14 @@ absl::Status checkOperation(const ProgramCheck &c,
     return quote(c.program.buffers()->Get(buffer)->name());
   };
   int64_t ranks = 0;
-  if (const plan::Collective *op = instruction.op_as_Collective()) {
+  if (const Collective *op = instruction.op_as_Collective()) {
     MESHWORK_RETURN_IF_ERROR(checkAxes(c.plan, op->axes()));
     ranks = static_cast<int64_t>(groupSize(c.plan, op->axes()));
   }
   MESHWORK_RETURN_IF_ERROR(
       checkOperands(instruction, {c.views, nameOf, ranks}));
-  return plan::visitOperation<absl::Status>(
+  return visitOperation<absl::Status>(
       instruction, [&](const auto &op) { return check(c, op); });
 }
 
-} // namespace meshwork::runtime
+} // namespace meshwork::plan

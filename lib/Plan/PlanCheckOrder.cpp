@@ -4,7 +4,7 @@
 #include "lib/Plan/PlanOrder.h"
 #include <algorithm>
 
-namespace meshwork::runtime {
+namespace meshwork::plan {
 namespace {
 
 bool hasTransfers(const ProgramOrder &program) {
@@ -18,10 +18,9 @@ bool hasTransfers(const ProgramOrder &program) {
 /// to each list together, and one action of a list is like the next.
 bool allAlike(const std::vector<ProgramOrder> &programs) {
   const ProgramOrder &first = programs.front();
-  auto same = [&](const plan::Action &a, const ProgramOrder &other,
-                  const plan::Action &b) {
-    const plan::ListShape &x = first.table.lists()[a.list()],
-                          &y = other.table.lists()[b.list()];
+  auto same = [&](const Action &a, const ProgramOrder &other, const Action &b) {
+    const ListShape &x = first.table.lists()[a.list()],
+                    &y = other.table.lists()[b.list()];
     return x.kind == y.kind && x.stage == y.stage &&
            a.microbatch() == b.microbatch();
   };
@@ -43,17 +42,17 @@ void chooseActions(ProgramOrder &program, bool oncePerList) {
 }
 
 void findLists(ProgramOrder &program) {
-  const std::vector<plan::ListShape> &lists = program.table.lists();
+  const std::vector<ListShape> &lists = program.table.lists();
   program.microbatches.resize(lists.size());
-  for (const plan::Action &action : program.all())
+  for (const Action &action : program.all())
     program.microbatches[action.list()].push_back(action.microbatch());
   for (uint32_t list = 0; list < lists.size(); ++list)
     program.numbers[{lists[list].kind, lists[list].stage}] = list;
 }
 
 /// Whether ranks of several programs take part in it.
-bool isShared(const plan::Instruction &at, uint32_t axes) {
-  const plan::Collective *op = at.op_as_Collective();
+bool isShared(const Instruction &at, uint32_t axes) {
+  const Collective *op = at.op_as_Collective();
   return op && std::any_of(op->axes()->begin(), op->axes()->end(),
                            [&](uint32_t axis) { return axes >> axis & 1; });
 }
@@ -67,8 +66,8 @@ void findEvents(ProgramOrder &program, uint32_t axes) {
     if (std::none_of(all.begin(), all.end(),
                      [&](const auto *at) { return isShared(*at, axes); }))
       continue;
-    for (const plan::Turn &turn : repeatsOf(program.program, list).turns()) {
-      const plan::Instruction &at = *all.Get(turn.instruction);
+    for (const Turn &turn : repeatsOf(program.program, list).turns()) {
+      const Instruction &at = *all.Get(turn.instruction);
       if (at.op_as_Collective() || at.op_as_Wait())
         events.push_back(turn.instruction);
     }
@@ -76,12 +75,11 @@ void findEvents(ProgramOrder &program, uint32_t axes) {
 }
 } // namespace
 
-absl::Status checkMeetings(const plan::Plan &plan,
-                           std::vector<plan::Transfers> transfers,
+absl::Status checkMeetings(const Plan &plan, std::vector<Transfers> transfers,
                            uint64_t &rehearsed) {
   PlanOrder order{plan, Representatives(plan), {}};
   for (uint32_t i = 0; i < plan.programs()->size(); ++i) {
-    const plan::Program &program = *plan.programs()->Get(i);
+    const Program &program = *plan.programs()->Get(i);
     order.programs.push_back(
         {program, tableOf(program), std::move(transfers[i])});
     findLists(order.programs.back());
@@ -101,4 +99,4 @@ absl::Status checkMeetings(const plan::Plan &plan,
   return rehearse(order);
 }
 
-} // namespace meshwork::runtime
+} // namespace meshwork::plan

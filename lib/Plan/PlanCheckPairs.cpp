@@ -3,10 +3,9 @@
 #include "lib/Plan/PlanOrder.h"
 #include "lib/Plan/SameViews.h"
 
-namespace meshwork::runtime {
+namespace meshwork::plan {
 
-Counterpart counterpartOf(const plan::ListShape &list) {
-  using plan::ListKind;
+Counterpart counterpartOf(const ListShape &list) {
   switch (list.kind) {
   case ListKind::send:
     return {ListKind::recv, uint64_t{list.stage} + 1};
@@ -32,7 +31,7 @@ public:
         op(transferOf(mine.program, list)) {}
 
   absl::Status check() {
-    const plan::Axis &axis = *order.plan.mesh()->Get(op.axis);
+    const Axis &axis = *order.plan.mesh()->Get(op.axis);
     if (mine.table.lists()[list].stage > maxStage)
       return bad(name(), ", expected at most stage ", maxStage);
     if (!(order.ranks.axes() >> op.axis & 1))
@@ -50,7 +49,7 @@ public:
   }
 
 private:
-  std::string name() const { return plan::nameOf(mine.table.lists()[list]); }
+  std::string name() const { return nameOf(mine.table.lists()[list]); }
   /// "rank 0: send goes to rank 1".
   std::string between() const {
     bool sends = plan::sends(mine.table.lists()[list].kind);
@@ -63,25 +62,25 @@ private:
     Counterpart wanted = counterpartOf(mine.table.lists()[list]);
     auto found = order.of(peer).numbers.find({wanted.kind, wanted.stage});
     if (found == order.of(peer).numbers.end())
-      return bad(between(), ", which has no ",
-                 wanted.stage > UINT32_MAX
-                     ? absl::StrCat(plan::EnumNameListKind(wanted.kind),
-                                    " of a stage before the first")
-                     : plan::nameOf(
-                           {wanted.kind, static_cast<uint32_t>(wanted.stage)}));
+      return bad(
+          between(), ", which has no ",
+          wanted.stage > UINT32_MAX
+              ? absl::StrCat(EnumNameListKind(wanted.kind),
+                             " of a stage before the first")
+              : nameOf({wanted.kind, static_cast<uint32_t>(wanted.stage)}));
     other = found->second;
     TransferOf its = transferOf(order.of(peer).program, other);
     if (its.axis != op.axis ||
         its.peer != order.ranks.coordinate(rank, op.axis))
       return bad(between(), ", whose ",
-                 plan::nameOf(order.of(peer).table.lists()[other]),
+                 nameOf(order.of(peer).table.lists()[other]),
                  " is with the rank at ", its.peer, " of axis ",
                  quote(order.plan.mesh()->Get(its.axis)->name()));
     return absl::OkStatus();
   }
 
   absl::Status checkParts() const {
-    const plan::Program &a = mine.program, &b = order.of(peer).program;
+    const Program &a = mine.program, &b = order.of(peer).program;
     TransferOf its = transferOf(b, other);
     if (op.parts->size() != its.parts->size())
       return bad(between(), " with ", op.parts->size(), " parts, expected ",
@@ -114,7 +113,7 @@ private:
 
 absl::Status checkPairs(const PlanOrder &order) {
   for (uint32_t rank = 0; rank < order.ranks.size(); ++rank) {
-    const std::vector<plan::ListShape> &lists = order.of(rank).table.lists();
+    const std::vector<ListShape> &lists = order.of(rank).table.lists();
     for (uint32_t list = 0; list < lists.size(); ++list)
       if (plan::sends(lists[list].kind) || plan::receives(lists[list].kind))
         MESHWORK_RETURN_IF_ERROR(Pair(order, rank, list).check());
@@ -122,4 +121,4 @@ absl::Status checkPairs(const PlanOrder &order) {
   return absl::OkStatus();
 }
 
-} // namespace meshwork::runtime
+} // namespace meshwork::plan

@@ -8,20 +8,20 @@
 #include <algorithm>
 #include <cmath>
 
-namespace meshwork::runtime {
+namespace meshwork::plan {
 namespace {
 /// Indices of blocks must not overflow, whatever the mesh adds to them.
 constexpr uint64_t maxElements = uint64_t{1} << 56;
 
-absl::Status checkInit(const plan::Parameter &parameter) {
+absl::Status checkInit(const Parameter &parameter) {
   float a = parameter.init_a(), b = parameter.init_b();
-  if (parameter.init() > plan::InitKind::MAX)
+  if (parameter.init() > InitKind::MAX)
     return bad("unknown init ", static_cast<int>(parameter.init()));
   if (!std::isfinite(a) || !std::isfinite(b))
     return bad("its init has the numbers ", a, " and ", b);
-  if (parameter.init() == plan::InitKind::normal && b < 0)
+  if (parameter.init() == InitKind::normal && b < 0)
     return bad("its init has the standard deviation ", b);
-  if (parameter.init() == plan::InitKind::uniform && b < a)
+  if (parameter.init() == InitKind::uniform && b < a)
     return bad("its init has the empty range ", a, " to ", b);
   return absl::OkStatus();
 }
@@ -41,9 +41,8 @@ absl::Status countElements(const flatbuffers::Vector<int64_t> *shape,
 }
 
 /// Each dim's axes, and none of them twice.
-absl::Status checkDims(const ProgramCheck &check,
-                       const plan::Parameter &parameter,
-                       const plan::Sharded &part, const char *role) {
+absl::Status checkDims(const ProgramCheck &check, const Parameter &parameter,
+                       const Sharded &part, const char *role) {
   uint32_t dims = part.is_number() ? 0 : orEmpty(parameter.shape()).size(),
            seen = 0;
   if (!part.dims() || part.dims()->size() == 0)
@@ -51,7 +50,7 @@ absl::Status checkDims(const ProgramCheck &check,
   if (part.dims()->size() != dims)
     return bad(role, " names axes for ", part.dims()->size(),
                " dims, the shape has ", dims);
-  for (const plan::AxisList *list : *part.dims()) {
+  for (const AxisList *list : *part.dims()) {
     absl::Status status = checkSplit(check.plan, list->axes(), list->layouts());
     if (!status.ok())
       return bad(role, ": ", status.message());
@@ -65,9 +64,8 @@ absl::Status checkDims(const ProgramCheck &check,
 }
 
 /// The view of `part` has the size of its block.
-absl::Status checkPart(const ProgramCheck &check,
-                       const plan::Parameter &parameter,
-                       const plan::Sharded *part, const char *role, bool isF32,
+absl::Status checkPart(const ProgramCheck &check, const Parameter &parameter,
+                       const Sharded *part, const char *role, bool isF32,
                        bool persistent) {
   auto view = findView(check, viewOf(part), role);
   MESHWORK_RETURN_IF_ERROR(view.status());
@@ -86,8 +84,7 @@ absl::Status checkPart(const ProgramCheck &check,
     return bad(role, " is ", describe(**view), ", expected its block [",
                absl::StrJoin(shape, ","), "], or in other dims ", elements,
                " contiguous elements");
-  if (!plan::isWideFloat((*view)->dtype) ||
-      (isF32 && (*view)->dtype != plan::DType::f32))
+  if (!isWideFloat((*view)->dtype) || (isF32 && (*view)->dtype != DType::f32))
     return bad(role, " is ", describe(**view), ", expected f32",
                isF32 ? "" : " or bf16");
   if (persistent && !check.bufferOf(**view).persistent())
@@ -103,10 +100,9 @@ bool isStateName(const flatbuffers::String *name) {
          });
 }
 
-absl::Status checkState(const ProgramCheck &check,
-                        const plan::Parameter &parameter,
-                        const plan::State &state) {
-  using Role = plan::StateRole;
+absl::Status checkState(const ProgramCheck &check, const Parameter &parameter,
+                        const State &state) {
+  using Role = StateRole;
   if (!isStateName(state.name()))
     return bad("a state is called ", quote(state.name()),
                ", expected at most 32 lower-case letters, digits and _, a "
@@ -127,15 +123,15 @@ absl::Status checkState(const ProgramCheck &check,
 }
 
 absl::Status checkStates(const ProgramCheck &check,
-                         const plan::Parameter &parameter) {
-  using Role = plan::StateRole;
+                         const Parameter &parameter) {
+  using Role = StateRole;
   constexpr uint32_t most = 16; // a list may be that of many parameters
   const auto &states = orEmpty(parameter.states());
   if (states.size() > most)
     return bad("it has ", states.size(), " states, expected at most ", most);
   absl::flat_hash_set<std::string> names;
   uint32_t counts[4] = {};
-  for (const plan::State *state : states) {
+  for (const State *state : states) {
     MESHWORK_RETURN_IF_ERROR(checkState(check, parameter, *state));
     ++counts[static_cast<int>(state->role())];
     if (!names.insert(state->name()->str()).second)
@@ -146,17 +142,16 @@ absl::Status checkStates(const ProgramCheck &check,
   for (Role role : {Role::weight, Role::master, Role::gradient})
     if (counts[static_cast<int>(role)] > 1)
       return bad("it has ", counts[static_cast<int>(role)],
-                 " states of the role ", plan::EnumNameStateRole(role),
+                 " states of the role ", EnumNameStateRole(role),
                  ", expected one");
-  bool weightIsF32 =
-      check.views[weightView(parameter)].dtype == plan::DType::f32;
+  bool weightIsF32 = check.views[weightView(parameter)].dtype == DType::f32;
   if (counts[static_cast<int>(Role::master)] == 0 && !weightIsF32)
     return bad("master is absent");
   return absl::OkStatus();
 }
 
 absl::Status checkParameter(const ProgramCheck &check,
-                            const plan::Parameter &parameter) {
+                            const Parameter &parameter) {
   uint64_t inFile = 0, elements = 0;
   MESHWORK_RETURN_IF_ERROR(
       countElements(parameter.file_shape(), "file_shape", inFile));
@@ -171,7 +166,7 @@ absl::Status checkParameter(const ProgramCheck &check,
 
 absl::Status checkParameters(const ProgramCheck &check) {
   absl::flat_hash_set<std::string> names;
-  for (const plan::Parameter *parameter : orEmpty(check.program.parameters())) {
+  for (const Parameter *parameter : orEmpty(check.program.parameters())) {
     const flatbuffers::String *name = parameter->name();
     if (!name || name->size() == 0 || name->size() > 1024)
       return bad("a parameter has a name of ", name ? name->size() : 0,
@@ -184,4 +179,4 @@ absl::Status checkParameters(const ProgramCheck &check) {
   return absl::OkStatus();
 }
 
-} // namespace meshwork::runtime
+} // namespace meshwork::plan

@@ -8,7 +8,7 @@
 #include <map>
 #include <set>
 
-namespace meshwork::runtime {
+namespace meshwork::plan {
 namespace {
 
 template <typename T>
@@ -18,18 +18,18 @@ bool same(const flatbuffers::Vector<T> *a, const flatbuffers::Vector<T> *b) {
 }
 
 /// The axes of each dim and their layouts; none stands for as many empty lists.
-bool sameSharding(const plan::Sharded *a, const plan::Sharded *b) {
-  if (viewOf(a) == plan::noView || viewOf(b) == plan::noView)
+bool sameSharding(const Sharded *a, const Sharded *b) {
+  if (viewOf(a) == noView || viewOf(b) == noView)
     return viewOf(a) == viewOf(b);
-  static const flatbuffers::Vector<flatbuffers::Offset<plan::AxisList>> *none =
+  static const flatbuffers::Vector<flatbuffers::Offset<AxisList>> *none =
       nullptr;
   if (a->is_number() != b->is_number())
     return false;
   const auto &x = orEmpty(a->dims() ? a->dims() : none),
              &y = orEmpty(b->dims() ? b->dims() : none);
   for (uint32_t i = 0; i < std::max(x.size(), y.size()); ++i) {
-    const plan::AxisList *one = i < x.size() ? x.Get(i) : nullptr,
-                         *other = i < y.size() ? y.Get(i) : nullptr;
+    const AxisList *one = i < x.size() ? x.Get(i) : nullptr,
+                   *other = i < y.size() ? y.Get(i) : nullptr;
     if (!same(one ? one->axes() : nullptr, other ? other->axes() : nullptr) ||
         !same(one ? one->layouts() : nullptr,
               other ? other->layouts() : nullptr))
@@ -39,22 +39,22 @@ bool sameSharding(const plan::Sharded *a, const plan::Sharded *b) {
 }
 
 /// Weights may lie differently: they are made from masters.
-bool sameStates(const plan::Parameter &a, const plan::Parameter &b) {
+bool sameStates(const Parameter &a, const Parameter &b) {
   const auto &x = orEmpty(a.states()), &y = orEmpty(b.states());
   if (x.size() != y.size())
     return false;
   for (uint32_t i = 0; i < x.size(); ++i) {
-    const plan::State &left = *x.Get(i), &right = *y.Get(i);
+    const State &left = *x.Get(i), &right = *y.Get(i);
     if (left.name()->string_view() != right.name()->string_view() ||
         left.role() != right.role() || left.initial() != right.initial() ||
-        (left.role() != plan::StateRole::weight &&
+        (left.role() != StateRole::weight &&
          !sameSharding(left.part(), right.part())))
       return false;
   }
   return true;
 }
 
-bool agree(const plan::Parameter &a, const plan::Parameter &b) {
+bool agree(const Parameter &a, const Parameter &b) {
   return same(a.shape(), b.shape()) && same(a.file_shape(), b.file_shape()) &&
          a.init() == b.init() && a.init_a() == b.init_a() &&
          a.init_b() == b.init_b() && sameSharding(&masterOf(a), &masterOf(b)) &&
@@ -63,7 +63,7 @@ bool agree(const plan::Parameter &a, const plan::Parameter &b) {
 
 /// What is known of one name.
 struct Tensor {
-  const plan::Parameter *parameter;
+  const Parameter *parameter;
   uint32_t program;                        // the first that has it
   std::set<std::vector<uint32_t>> holders; // coordinates along splitAxes
 };
@@ -71,11 +71,10 @@ struct Tensor {
 /// The program axes along which blocks of the tensor differ. Along the others,
 /// and along axes on which programs do not depend, either all blocks are held
 /// or none.
-std::vector<uint32_t> splitAxes(const plan::Plan &plan,
-                                const plan::Parameter &parameter) {
+std::vector<uint32_t> splitAxes(const Plan &plan, const Parameter &parameter) {
   std::vector<uint32_t> axes;
   for (uint32_t axis : *plan.program_axes())
-    for (const plan::AxisList *dim : orEmpty(masterOf(parameter).dims()))
+    for (const AxisList *dim : orEmpty(masterOf(parameter).dims()))
       for (uint32_t one : orEmpty(dim->axes()))
         if (one == axis)
           axes.push_back(axis);
@@ -83,7 +82,7 @@ std::vector<uint32_t> splitAxes(const plan::Plan &plan,
 }
 
 /// The next list of coordinates along `axes`, row-major; false after the last.
-bool advance(const plan::Plan &plan, const std::vector<uint32_t> &axes,
+bool advance(const Plan &plan, const std::vector<uint32_t> &axes,
              std::vector<uint32_t> &at) {
   for (size_t i = axes.size(); i-- > 0;) {
     if (++at[i] < plan.mesh()->Get(axes[i])->size())
@@ -95,7 +94,7 @@ bool advance(const plan::Plan &plan, const std::vector<uint32_t> &axes,
 
 /// A part that nobody holds has no elements. The one with 0 along all other
 /// axes begins first, so it is empty only if all others like it are.
-absl::Status checkHeld(const plan::Plan &plan, const std::string &name,
+absl::Status checkHeld(const Plan &plan, const std::string &name,
                        const Tensor &tensor) {
   std::vector<uint32_t> axes = splitAxes(plan, *tensor.parameter);
   std::vector<uint32_t> at(axes.size(), 0);
@@ -117,10 +116,10 @@ absl::Status checkHeld(const plan::Plan &plan, const std::string &name,
 }
 
 /// Notes what the ranks with coordinates `at` along program_axes hold.
-absl::Status addHolder(const plan::Plan &plan, uint32_t program,
+absl::Status addHolder(const Plan &plan, uint32_t program,
                        const std::vector<uint32_t> &at,
                        std::map<std::string, Tensor> &tensors) {
-  for (const plan::Parameter *parameter :
+  for (const Parameter *parameter :
        orEmpty(plan.programs()->Get(program)->parameters())) {
     Tensor &tensor = tensors
                          .try_emplace(parameter->name()->str(),
@@ -141,7 +140,7 @@ absl::Status addHolder(const plan::Plan &plan, uint32_t program,
 }
 } // namespace
 
-absl::Status checkSharedParameters(const plan::Plan &plan) {
+absl::Status checkSharedParameters(const Plan &plan) {
   const auto &numbers = orEmpty(plan.program_numbers());
   if (numbers.size() <= 1) // Every coordinate runs it, so nothing is missing.
     return absl::OkStatus();
@@ -152,11 +151,11 @@ absl::Status checkSharedParameters(const plan::Plan &plan) {
   uint32_t index = 0;
   do
     MESHWORK_RETURN_IF_ERROR(
-        addHolder(plan, plan::programNumber(plan, index++), at, tensors));
+        addHolder(plan, programNumber(plan, index++), at, tensors));
   while (advance(plan, axes, at));
   for (const auto &[name, tensor] : tensors)
     MESHWORK_RETURN_IF_ERROR(checkHeld(plan, name, tensor));
   return absl::OkStatus();
 }
 
-} // namespace meshwork::runtime
+} // namespace meshwork::plan

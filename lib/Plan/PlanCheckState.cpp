@@ -2,13 +2,13 @@
 #include "lib/Plan/PlanCheckInternal.h"
 #include "lib/Plan/Shards.h"
 
-namespace meshwork::runtime {
+namespace meshwork::plan {
 namespace {
 
 /// The runtime writes and reads it between lists.
 absl::Status expectPersistent(const ProgramCheck &check, const ViewInfo &view,
                               const char *role) {
-  const plan::Buffer &buffer = check.bufferOf(view);
+  const Buffer &buffer = check.bufferOf(view);
   return buffer.persistent()
              ? absl::OkStatus()
              : bad(role, ": buffer ", quote(buffer.name()),
@@ -16,14 +16,14 @@ absl::Status expectPersistent(const ProgramCheck &check, const ViewInfo &view,
 }
 
 /// Elements of a rank's part.
-int64_t storedSize(const ProgramCheck &check, const plan::Input &input,
+int64_t storedSize(const ProgramCheck &check, const Input &input,
                    int64_t size) {
   return layout::storedSize(
       size, cutsOf(check.plan, input, [](uint32_t) { return 0u; }));
 }
 
 /// Of a rank's part of a dim: ranks past the end begin the furthest out.
-absl::Status checkFurthest(const ProgramCheck &check, const plan::Input &input,
+absl::Status checkFurthest(const ProgramCheck &check, const Input &input,
                            const char *name) {
   uint64_t ranks = groupSize(check.plan, input.axes());
   if (input.hop() >= ranks)
@@ -40,20 +40,20 @@ absl::Status checkFurthest(const ProgramCheck &check, const plan::Input &input,
 }
 
 /// What of its form the plan's sizes say.
-absl::Status checkSizes(const ProgramCheck &check, const plan::Input &input,
+absl::Status checkSizes(const ProgramCheck &check, const Input &input,
                         const ViewInfo &view, const char *name) {
-  if (plan::isOfTokens(input.kind()))
+  if (isOfTokens(input.kind()))
     return expectShape(view, name,
                        {check.plan.micro_batch(),
                         storedSize(check, input, check.plan.sequence())});
   switch (input.kind()) {
-  case plan::InputKind::target_counts:
+  case InputKind::target_counts:
     return expectShape(view, name, {check.plan.micro_batch()});
-  case plan::InputKind::positions:
+  case InputKind::positions:
     MESHWORK_RETURN_IF_ERROR(checkFurthest(check, input, name));
     return expectShape(view, name, {storedSize(check, input, input.size())});
-  case plan::InputKind::coordinate:
-  case plan::InputKind::extent:
+  case InputKind::coordinate:
+  case InputKind::extent:
     return checkFurthest(check, input, name);
   default:
     return absl::OkStatus();
@@ -68,13 +68,13 @@ absl::Status noteKind(int kind, bool isOne, const char *name, uint32_t &seen) {
   return absl::OkStatus();
 }
 
-absl::Status checkInput(const ProgramCheck &check, const plan::Input &input,
+absl::Status checkInput(const ProgramCheck &check, const Input &input,
                         uint32_t &seen) {
-  using Kind = plan::InputKind;
+  using Kind = InputKind;
   Kind kind = input.kind();
   if (kind > Kind::MAX)
     return bad("unknown kind ", static_cast<int>(kind));
-  const char *name = plan::EnumNameInputKind(kind);
+  const char *name = EnumNameInputKind(kind);
   bool isOne = kind != Kind::bias_correction && kind != Kind::coordinate &&
                kind != Kind::extent && kind != Kind::positions;
   MESHWORK_RETURN_IF_ERROR(noteKind(static_cast<int>(kind), isOne, name, seen));
@@ -84,37 +84,37 @@ absl::Status checkInput(const ProgramCheck &check, const plan::Input &input,
           checkSplit(check.plan, input.axes(), input.layouts());
       !status.ok())
     return bad(name, ": ", status.message());
-  MESHWORK_RETURN_IF_ERROR(runtime::checkInput(input, **view));
+  MESHWORK_RETURN_IF_ERROR(checkInput(input, **view));
   MESHWORK_RETURN_IF_ERROR(checkSizes(check, input, **view, name));
   return expectPersistent(check, **view, name);
 }
 
-absl::Status checkResult(const ProgramCheck &check, const plan::Result &result,
+absl::Status checkResult(const ProgramCheck &check, const Result &result,
                          uint32_t &seen) {
-  if (result.kind() > plan::ResultKind::MAX)
+  if (result.kind() > ResultKind::MAX)
     return bad("unknown kind ", static_cast<int>(result.kind()));
-  const char *name = plan::EnumNameResultKind(result.kind());
+  const char *name = EnumNameResultKind(result.kind());
   MESHWORK_RETURN_IF_ERROR(
       noteKind(static_cast<int>(result.kind()), true, name, seen));
   auto view = findView(check, result.view(), name);
   MESHWORK_RETURN_IF_ERROR(view.status());
-  MESHWORK_RETURN_IF_ERROR(runtime::checkResult(result, **view));
+  MESHWORK_RETURN_IF_ERROR(checkResult(result, **view));
   return expectPersistent(check, **view, name);
 }
 } // namespace
 
 absl::Status checkState(const ProgramCheck &check) {
   uint32_t seen = 0;
-  for (const plan::Input *input : orEmpty(check.program.inputs()))
+  for (const Input *input : orEmpty(check.program.inputs()))
     if (absl::Status status = checkInput(check, *input, seen); !status.ok())
       return bad("inputs: ", status.message());
   seen = 0;
-  for (const plan::Result *result : orEmpty(check.program.results()))
+  for (const Result *result : orEmpty(check.program.results()))
     if (absl::Status status = checkResult(check, *result, seen); !status.ok())
       return bad("results: ", status.message());
-  if (!(seen & 1u << static_cast<int>(plan::ResultKind::loss)))
+  if (!(seen & 1u << static_cast<int>(ResultKind::loss)))
     return bad("results: there is no loss");
   return checkParameters(check);
 }
 
-} // namespace meshwork::runtime
+} // namespace meshwork::plan

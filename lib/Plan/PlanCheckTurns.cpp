@@ -2,24 +2,24 @@
 #include "lib/Plan/Copies.h"
 #include "lib/Plan/PlanCheckInternal.h"
 
-namespace meshwork::runtime {
+namespace meshwork::plan {
 namespace {
 
-absl::Status checkReach(const ProgramCheck &check, const plan::Operand &operand,
-                        const std::vector<plan::RepeatShape> &around) {
+absl::Status checkReach(const ProgramCheck &check, const Operand &operand,
+                        const std::vector<RepeatShape> &around) {
   const ViewInfo &view = check.views[operand.view];
-  const plan::Buffer &buffer = check.bufferOf(view);
-  absl::Status status = checkInTurns(view, plan::bytesOfCopy(buffer),
-                                     quote(buffer.name()), around);
+  const Buffer &buffer = check.bufferOf(view);
+  absl::Status status =
+      checkInTurns(view, bytesOfCopy(buffer), quote(buffer.name()), around);
   return status.ok() ? status : bad(operand.role, " ", status.message());
 }
 
-absl::Status checkTurn(const ProgramCheck &check, const plan::Instruction &at,
-                       const std::vector<plan::RepeatShape> &around) {
+absl::Status checkTurn(const ProgramCheck &check, const Instruction &at,
+                       const std::vector<RepeatShape> &around) {
   if (!around.empty())
     MESHWORK_RETURN_IF_ERROR(checkInRepeat(at));
   absl::Status status;
-  forEachOperand(at, [&](const plan::Operand &operand) {
+  forEachOperand(at, [&](const Operand &operand) {
     if (status.ok())
       status = checkReach(check, operand, around);
   });
@@ -31,16 +31,16 @@ absl::Status checkDeclared(const ProgramCheck &check) {
   auto stays = [&](uint32_t view) {
     return view >= check.views.size() || check.views[view].advances.empty();
   };
-  for (const plan::Input *input : orEmpty(check.program.inputs()))
+  for (const Input *input : orEmpty(check.program.inputs()))
     if (!stays(input->view()))
-      return bad("input ", plan::EnumNameInputKind(input->kind()), " is view ",
+      return bad("input ", EnumNameInputKind(input->kind()), " is view ",
                  input->view(), ", which advances");
-  for (const plan::Result *result : orEmpty(check.program.results()))
+  for (const Result *result : orEmpty(check.program.results()))
     if (!stays(result->view()))
-      return bad("result ", plan::EnumNameResultKind(result->kind()),
-                 " is view ", result->view(), ", which advances");
-  for (const plan::Parameter *parameter : orEmpty(check.program.parameters()))
-    for (const plan::State *state : orEmpty(parameter->states()))
+      return bad("result ", EnumNameResultKind(result->kind()), " is view ",
+                 result->view(), ", which advances");
+  for (const Parameter *parameter : orEmpty(check.program.parameters()))
+    for (const State *state : orEmpty(parameter->states()))
       if (state->part() && !stays(state->part()->view()))
         return bad("parameter ", quote(parameter->name()), " is view ",
                    state->part()->view(), ", which advances");
@@ -51,7 +51,7 @@ absl::Status checkDeclared(const ProgramCheck &check) {
 absl::Status checkTurns(const ProgramCheck &check) {
   for (const Section &section : check.sections)
     for (uint32_t i = 0; i < section.list->size(); ++i) {
-      const plan::Instruction &at = *section.list->Get(i);
+      const Instruction &at = *section.list->Get(i);
       absl::Status status = checkTurn(check, at, section.repeats.around(i));
       if (!status.ok())
         return bad(section.name, "[", i, "] ", quote(at.name()), ": ",
@@ -60,4 +60,4 @@ absl::Status checkTurns(const ProgramCheck &check) {
   return checkDeclared(check);
 }
 
-} // namespace meshwork::runtime
+} // namespace meshwork::plan

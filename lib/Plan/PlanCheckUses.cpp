@@ -3,14 +3,14 @@
 #include "lib/Plan/PlanCheckInternal.h"
 #include <map>
 
-namespace meshwork::runtime {
+namespace meshwork::plan {
 namespace {
 
 /// Lists as they run first. Each microbatch runs its own in this order, but for
 /// those that come late in some.
-std::vector<uint32_t> inOrder(const plan::ActionTable &table) {
+std::vector<uint32_t> inOrder(const ActionTable &table) {
   std::vector<uint32_t> order;
-  if (table.onceList() != plan::ActionTable::none)
+  if (table.onceList() != ActionTable::none)
     order.push_back(table.onceList());
   for (uint32_t i = 0; i < table.actions().size(); ++i)
     if (table.firstOf(table.actions()[i].list()) == i)
@@ -20,12 +20,12 @@ std::vector<uint32_t> inOrder(const plan::ActionTable &table) {
 
 /// Lists that some microbatch runs later than what stands behind them, as those
 /// of weight_grad may. What they write is not there for others.
-std::vector<bool> lateLists(const plan::ActionTable &table) {
+std::vector<bool> lateLists(const ActionTable &table) {
   std::vector<bool> late(table.lists().size());
   std::map<uint32_t, uint32_t> farthest; // list that a microbatch has run
-  for (const plan::Action &action : table.actions()) {
+  for (const Action &action : table.actions()) {
     uint32_t list = action.list();
-    if (!plan::isOfMicrobatch(table.lists()[list].kind))
+    if (!isOfMicrobatch(table.lists()[list].kind))
       continue;
     uint32_t &last = farthest[action.microbatch()];
     late[list] = late[list] || list < last;
@@ -34,10 +34,10 @@ std::vector<bool> lateLists(const plan::ActionTable &table) {
   return late;
 }
 
-absl::Status checkUse(const ProgramCheck &check, const plan::Operand &operand,
+absl::Status checkUse(const ProgramCheck &check, const Operand &operand,
                       const std::vector<bool> &filled) {
   const ViewInfo &view = check.views[operand.view];
-  const plan::Buffer &buffer = check.bufferOf(view);
+  const Buffer &buffer = check.bufferOf(view);
   if (!buffer.persistent() && operand.read && !filled[view.buffer])
     return bad(operand.role, " reads buffer ", quote(buffer.name()),
                " before anything was written to it");
@@ -52,16 +52,16 @@ absl::Status checkUses(const ProgramCheck &check) {
     const Section &section = check.sections[list];
     std::vector<uint32_t> here; // what the list is the first to fill
     for (uint32_t i = 0; i < section.list->size(); ++i) {
-      const plan::Instruction &at = *section.list->Get(i);
+      const Instruction &at = *section.list->Get(i);
       absl::Status status;
-      forEachOperand(at, [&](const plan::Operand &operand) {
+      forEachOperand(at, [&](const Operand &operand) {
         if (status.ok())
           status = checkUse(check, operand, filled);
       });
       if (!status.ok())
         return bad(section.name, "[", i, "] ", quote(at.name()), ": ",
                    status.message());
-      forEachOperand(at, [&](const plan::Operand &operand) {
+      forEachOperand(at, [&](const Operand &operand) {
         uint32_t buffer = check.views[operand.view].buffer;
         if (operand.written && !filled[buffer]) {
           filled[buffer] = true;
@@ -76,4 +76,4 @@ absl::Status checkUses(const ProgramCheck &check) {
   return absl::OkStatus();
 }
 
-} // namespace meshwork::runtime
+} // namespace meshwork::plan

@@ -16,7 +16,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-namespace meshwork::runtime {
+namespace meshwork::plan {
 namespace {
 
 /// Closes on every way out.
@@ -36,20 +36,19 @@ template <typename T> T load(const unsigned char *from) {
 
 /// Checks a frame against the number of bytes that follow it.
 absl::Status checkFrame(const unsigned char *frame, uint64_t following) {
-  if (std::memcmp(frame, plan::magic, sizeof(plan::magic)) != 0) {
-    if (std::memcmp(frame, plan::magic, 6) == 0)
+  if (std::memcmp(frame, magic, sizeof(magic)) != 0) {
+    if (std::memcmp(frame, magic, 6) == 0)
       return bad("its line ends were changed: copy plans in binary mode");
     return bad("not a plan: it does not start with \"MWPLAN\"");
   }
-  if (uint32_t version = load<uint32_t>(frame + 8);
-      version != plan::formatVersion)
+  if (uint32_t version = load<uint32_t>(frame + 8); version != formatVersion)
     return bad("made by format v", version, ", this runtime reads v",
-               plan::formatVersion, ": compile the model again");
+               formatVersion, ": compile the model again");
   if (load<uint64_t>(frame + 40) != XXH3_64bits(frame, 40))
     return bad("damaged: the checksum of its first 40 bytes is wrong");
-  if (uint32_t size = load<uint32_t>(frame + 12); size != plan::frameBytes)
-    return bad("its frame has ", size, " bytes, expected ", plan::frameBytes);
-  for (uint32_t i = 48; i < plan::frameBytes; ++i)
+  if (uint32_t size = load<uint32_t>(frame + 12); size != frameBytes)
+    return bad("its frame has ", size, " bytes, expected ", frameBytes);
+  for (uint32_t i = 48; i < frameBytes; ++i)
     if (frame[i] != 0)
       return bad("damaged: byte ", i, " of the frame is not zero");
   uint64_t payloadBytes = load<uint64_t>(frame + 16);
@@ -58,9 +57,9 @@ absl::Status checkFrame(const unsigned char *frame, uint64_t following) {
                following, " bytes follow the frame, expected ", payloadBytes);
   // The FlatBuffers verifier asserts on larger ones, and on tiny ones reads
   // its identifier first.
-  if (payloadBytes < 16 || payloadBytes > plan::maxPayloadBytes)
+  if (payloadBytes < 16 || payloadBytes > maxPayloadBytes)
     return bad("its payload has ", payloadBytes, " bytes, expected 16 to ",
-               plan::maxPayloadBytes);
+               maxPayloadBytes);
   return absl::OkStatus();
 }
 
@@ -86,7 +85,7 @@ absl::Status otherFile(int fd, uint64_t sizeBytes, absl::Status otherwise) {
   ssize_t got = ::pread(fd, start.data(), start.size(), 0);
   start.resize(got < 0 ? 0 : static_cast<size_t>(got));
   std::optional<FileKind> kind = kindOf(start, sizeBytes);
-  if (!kind || start.starts_with(std::string_view(plan::magic, 6)))
+  if (!kind || start.starts_with(std::string_view(magic, 6)))
     return otherwise;
   return bad("not a plan but ", kind->name,
              ": expected a file that `meshwork compile` wrote");
@@ -96,7 +95,7 @@ absl::Status named(const std::string &path, const absl::Status &status) {
   absl::Status result(status.code(), absl::StrCat("plan '", onOneLine(path),
                                                   "': ", status.message()));
   return status.code() == absl::StatusCode::kUnavailable
-             ? withExitCode(result, ExitCode::inputOutput)
+             ? runtime::withExitCode(result, runtime::ExitCode::inputOutput)
              : result;
 }
 } // namespace
@@ -128,25 +127,25 @@ absl::Status PlanFile::check(const unsigned char *frame) {
   // one that points at the same table again and again does not.
   flatbuffers::Verifier verifier(bytes, payloadSize, /*max_depth=*/64,
                                  /*max_tables=*/payloadSize / 8 + 1);
-  if (!plan::PlanBufferHasIdentifier(bytes))
-    return bad("its payload is not a plan: no identifier \"",
-               plan::PlanIdentifier(), "\"");
-  if (!plan::VerifyPlanBuffer(verifier))
+  if (!PlanBufferHasIdentifier(bytes))
+    return bad("its payload is not a plan: no identifier \"", PlanIdentifier(),
+               "\"");
+  if (!VerifyPlanBuffer(verifier))
     return bad("its structure is broken although its checksum is right");
-  root = plan::GetPlan(bytes);
+  root = GetPlan(bytes);
   return checkPlan(*root);
 }
 
 absl::StatusOr<std::unique_ptr<PlanFile>>
 PlanFile::fromBytes(absl::Span<const unsigned char> file) {
-  if (file.size() < plan::frameBytes)
+  if (file.size() < frameBytes)
     return bad("truncated: it has ", file.size(),
-               " bytes, its frame alone has ", plan::frameBytes);
-  uint64_t following = file.size() - plan::frameBytes;
+               " bytes, its frame alone has ", frameBytes);
+  uint64_t following = file.size() - frameBytes;
   MESHWORK_RETURN_IF_ERROR(checkFrame(file.data(), following));
   std::unique_ptr<PlanFile> result(new PlanFile);
   MESHWORK_RETURN_IF_ERROR(result->allocate(following));
-  std::memcpy(result->bytes, file.data() + plan::frameBytes, following);
+  std::memcpy(result->bytes, file.data() + frameBytes, following);
   MESHWORK_RETURN_IF_ERROR(result->check(file.data()));
   return result;
 }
@@ -164,18 +163,18 @@ PlanFile::open(const std::string &path) {
   struct stat info;
   if (::fstat(file.fd, &info) != 0 || !S_ISREG(info.st_mode))
     return named(path, bad("not a regular file"));
-  unsigned char frame[plan::frameBytes];
+  unsigned char frame[frameBytes];
   uint64_t fileBytes = static_cast<uint64_t>(info.st_size);
-  if (fileBytes < plan::frameBytes)
+  if (fileBytes < frameBytes)
     return named(path, bad("truncated: it has ", fileBytes,
-                           " bytes, its frame alone has ", plan::frameBytes));
+                           " bytes, its frame alone has ", frameBytes));
   std::unique_ptr<PlanFile> result(new PlanFile);
-  absl::Status status = readAll(file.fd, frame, plan::frameBytes);
+  absl::Status status = readAll(file.fd, frame, frameBytes);
   if (status.ok())
-    status = checkFrame(frame, fileBytes - plan::frameBytes);
+    status = checkFrame(frame, fileBytes - frameBytes);
   if (!status.ok())
     return named(path, otherFile(file.fd, fileBytes, std::move(status)));
-  status = result->allocate(fileBytes - plan::frameBytes);
+  status = result->allocate(fileBytes - frameBytes);
   if (status.ok())
     status = readAll(file.fd, result->bytes, result->payloadSize);
   if (status.ok())
@@ -185,4 +184,4 @@ PlanFile::open(const std::string &path) {
   return result;
 }
 
-} // namespace meshwork::runtime
+} // namespace meshwork::plan

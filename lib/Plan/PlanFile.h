@@ -10,7 +10,7 @@
 #include <memory>
 #include <string>
 
-namespace meshwork::runtime {
+namespace meshwork::plan {
 
 class PlanFile {
 public:
@@ -26,7 +26,7 @@ public:
   static absl::StatusOr<std::unique_ptr<PlanFile>>
   fromBytes(absl::Span<const unsigned char> file);
 
-  const plan::Plan &plan() const { return *root; }
+  const Plan &plan() const { return *root; }
   /// The checked bytes, without the frame.
   absl::Span<const unsigned char> payload() const {
     return {bytes, static_cast<size_t>(payloadSize)};
@@ -44,7 +44,7 @@ private:
 
   unsigned char *bytes = nullptr; // mapped, page aligned
   uint64_t payloadSize = 0;
-  const plan::Plan *root = nullptr;
+  const Plan *root = nullptr;
 };
 
-} // namespace meshwork::runtime
+} // namespace meshwork::plan

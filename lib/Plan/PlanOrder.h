@@ -7,13 +7,13 @@
 #include "lib/Plan/Transfers.h"
 #include <map>
 
-namespace meshwork::runtime {
+namespace meshwork::plan {
 
 /// One program.
 struct ProgramOrder {
-  const plan::Program &program;
-  plan::ActionTable table;
-  plan::Transfers transfers;
+  const Program &program;
+  ActionTable table;
+  Transfers transfers;
   /// Those that are rehearsed: all, or the first of each list where nothing
   /// else differs from one to the next.
   std::vector<uint32_t> actions = {};
@@ -23,10 +23,10 @@ struct ProgramOrder {
   std::vector<std::vector<uint32_t>> events = {};
   // By list: its microbatches, in order; and lists by what they are.
   std::vector<std::vector<uint32_t>> microbatches = {};
-  std::map<std::pair<plan::ListKind, uint64_t>, uint32_t> numbers = {};
+  std::map<std::pair<ListKind, uint64_t>, uint32_t> numbers = {};
 
-  std::span<const plan::Action> all() const { return table.actions(); }
-  const plan::ListShape &listOf(uint32_t action) const {
+  std::span<const Action> all() const { return table.actions(); }
+  const ListShape &listOf(uint32_t action) const {
     return table.lists()[table.actions()[action].list()];
   }
   /// "0SEND_F3": an action.
@@ -37,7 +37,7 @@ struct ProgramOrder {
 
 /// A plan's programs, by number.
 struct PlanOrder {
-  const plan::Plan &plan;
+  const Plan &plan;
   Representatives ranks;
   std::vector<ProgramOrder> programs;
 
@@ -48,10 +48,10 @@ struct PlanOrder {
 
 /// The other side of a list that sends or receives.
 struct Counterpart {
-  plan::ListKind kind;
+  ListKind kind;
   uint64_t stage; // UINT64_MAX: none
 };
-Counterpart counterpartOf(const plan::ListShape &list);
+Counterpart counterpartOf(const ListShape &list);
 
 /// Every send has its receive, of the same parts and in the same order of
 /// microbatches.
@@ -61,4 +61,4 @@ absl::Status checkPairs(const PlanOrder &order);
 /// come to their end.
 absl::Status rehearse(const PlanOrder &order);
 
-} // namespace meshwork::runtime
+} // namespace meshwork::plan

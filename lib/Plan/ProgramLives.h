@@ -5,39 +5,37 @@
 #include "lib/Plan/Transfers.h"
 #include "lib/Plan/Views.h"
 
-namespace meshwork::runtime {
+namespace meshwork::plan {
 
 /// The instructions of a list, by its number.
-const Instructions &listOf(const plan::Program &program, uint32_t list);
+const Instructions &listOf(const Program &program, uint32_t list);
 
 /// What repeats in a list; the check has passed.
-plan::Repeats repeatsOf(const plan::Program &program, uint32_t list);
+Repeats repeatsOf(const Program &program, uint32_t list);
 
 /// Lists and actions; the check has passed.
-plan::ActionTable tableOf(const plan::Program &program);
+ActionTable tableOf(const Program &program);
 
 /// When the program's buffers live, by their number. What a collective on a
 /// channel uses is touched where it starts and where it is waited for. `table`
 /// outlives the result.
-plan::Lives livesOf(const plan::Program &program,
-                    const plan::ActionTable &table);
+Lives livesOf(const Program &program, const ActionTable &table);
 
 /// The instruction of a list that sends or receives.
 struct TransferOf {
   const flatbuffers::Vector<uint32_t> *parts;
   uint32_t axis, peer;
 };
-TransferOf transferOf(const plan::Program &program, uint32_t list);
+TransferOf transferOf(const Program &program, uint32_t list);
 
 /// Which transfers each action waits for.
-plan::Transfers transfersOf(const plan::Program &program,
-                            const plan::ActionTable &table,
-                            const plan::Lives &lives);
+Transfers transfersOf(const Program &program, const ActionTable &table,
+                      const Lives &lives);
 
 /// For each list and each of its instructions that adds up over a step: the
 /// action in which it sets its buffer, the first of all lists that add to it.
 /// ActionTable::none for other instructions.
-std::vector<std::vector<uint32_t>>
-settingActions(const plan::Program &program, const plan::ActionTable &table);
+std::vector<std::vector<uint32_t>> settingActions(const Program &program,
+                                                  const ActionTable &table);
 
-} // namespace meshwork::runtime
+} // namespace meshwork::plan

@@ -12,7 +12,7 @@
 #include <algorithm>
 #include <deque>
 
-namespace meshwork::runtime {
+namespace meshwork::plan {
 namespace {
 
 /// A rank's own thread (channel 0) or one of its communication threads.
@@ -47,11 +47,11 @@ struct Walker {
   uint32_t at(uint32_t channel) const {
     return events()[channel == 0 ? next : queues[channel][done[channel]]];
   }
-  const plan::Instruction &instruction(uint32_t index) const {
+  const Instruction &instruction(uint32_t index) const {
     return *listOf(order->program, list()).Get(index);
   }
   /// It moves something in the last action of its list only, not in this one.
-  bool skips(const plan::Collective &op) const {
+  bool skips(const Collective &op) const {
     return op.last_only() && !order->oncePerList &&
            !order->table.isLast(action());
   }
@@ -63,13 +63,13 @@ using Place = std::tuple<uint32_t, uint32_t, uint32_t>;
 /// Sender, receiver, the sender's stage, whether of gradients.
 using Lane = std::tuple<uint32_t, uint32_t, uint64_t, bool>;
 
-absl::Status compare(const plan::Program &a, const plan::Collective &x,
-                     const plan::Program &b, const plan::Collective &y) {
+absl::Status compare(const Program &a, const Collective &x, const Program &b,
+                     const Collective &y) {
   if (x.kind() != y.kind() || x.reduction() != y.reduction() ||
       !sameNumbers(x.axes(), y.axes()) ||
       !sameNumbers(x.sources(), y.sources()))
-    return bad("one is ", plan::EnumNameCollectiveKind(x.kind()),
-               ", the other ", plan::EnumNameCollectiveKind(y.kind()),
+    return bad("one is ", EnumNameCollectiveKind(x.kind()), ", the other ",
+               EnumNameCollectiveKind(y.kind()),
                ", or their reductions, sources or the order of their axes "
                "differ");
   if (x.last_only() != y.last_only())
@@ -80,7 +80,7 @@ absl::Status compare(const plan::Program &a, const plan::Collective &x,
     return bad("one has ", x.parts()->size(), " parts, the other ",
                y.parts()->size());
   for (uint32_t i = 0; i < x.parts()->size(); ++i) {
-    const plan::Transfer &u = *x.parts()->Get(i), &v = *y.parts()->Get(i);
+    const Transfer &u = *x.parts()->Get(i), &v = *y.parts()->Get(i);
     if (u.dim() != v.dim() || u.to_dim() != v.to_dim() ||
         !sameLayout(*a.views()->Get(u.src()), *b.views()->Get(v.src())) ||
         !sameLayout(*a.views()->Get(u.dst()), *b.views()->Get(v.dst())))
@@ -94,7 +94,7 @@ absl::Status compare(const plan::Program &a, const plan::Collective &x,
 class Rehearsal {
 public:
   explicit Rehearsal(const PlanOrder &order)
-      : ranks(order.ranks), inOrder(order.plan.device() == plan::Device::cuda),
+      : ranks(order.ranks), inOrder(order.plan.device() == Device::cuda),
         walkers(ranks.size()) {
     for (uint32_t rank = 0; rank < ranks.size(); ++rank) {
       walkers[rank].order = &order.of(rank);
@@ -155,7 +155,7 @@ private:
     for (auto &queue : walker.queues)
       queue.clear();
     std::fill(std::begin(walker.done), std::end(walker.done), 0);
-    plan::ListKind kind = walker.order->listOf(walker.action()).kind;
+    ListKind kind = walker.order->listOf(walker.action()).kind;
     if (plan::sends(kind) || plan::receives(kind))
       post(rank, walker.action());
     return true;
@@ -175,11 +175,11 @@ private:
   /// The other side may have.
   void start(uint32_t rank, uint32_t action) {
     const ProgramOrder &order = *walkers[rank].order;
-    const plan::ListShape &list = order.listOf(action);
+    const ListShape &list = order.listOf(action);
     bool sends = plan::sends(list.kind);
     uint32_t peer = peerOf(rank, action);
-    bool isGradient = list.kind == plan::ListKind::send_grad ||
-                      list.kind == plan::ListKind::recv_grad;
+    bool isGradient =
+        list.kind == ListKind::send_grad || list.kind == ListKind::recv_grad;
     uint64_t stage = sends ? list.stage : counterpartOf(list).stage;
     auto &sides = lanes[sends ? Lane(rank, peer, stage, isGradient)
                               : Lane(peer, rank, stage, isGradient)];
@@ -212,15 +212,15 @@ private:
   /// One event of a rank's own thread; `stop` says whether it waits there.
   absl::Status pass(uint32_t rank) {
     Walker &walker = walkers[rank];
-    const plan::Instruction &at = walker.instruction(walker.at(0));
-    if (const plan::Wait *wait = at.op_as_Wait()) {
+    const Instruction &at = walker.instruction(walker.at(0));
+    if (const Wait *wait = at.op_as_Wait()) {
       if (walker.done[wait->channel()] < wait->count()) {
         walker.stop = Stop::channel;
         walker.channel = wait->channel();
       }
       return absl::OkStatus();
     }
-    const plan::Collective &op = *at.op_as_Collective();
+    const Collective &op = *at.op_as_Collective();
     if (op.channel() == 0) {
       if (walker.skips(op))
         return absl::OkStatus();
@@ -238,7 +238,7 @@ private:
   absl::Status serve(uint32_t rank, uint32_t channel) {
     Walker &walker = walkers[rank];
     while (walker.done[channel] < walker.queues[channel].size()) {
-      const plan::Instruction &at = walker.instruction(walker.at(channel));
+      const Instruction &at = walker.instruction(walker.at(channel));
       if (!walker.skips(*at.op_as_Collective()))
         return arrive({rank, channel});
       ++walker.done[channel];
@@ -272,7 +272,7 @@ private:
       const Walker &walker = walkers[agent.rank];
       return walker.instruction(walker.at(agent.channel)).op_as_Collective();
     };
-    const plan::Collective *x = collective(one), *y = collective(other);
+    const Collective *x = collective(one), *y = collective(other);
     if (x == y || !matched.insert({x, y}).second)
       return absl::OkStatus();
     absl::Status same = compare(walkers[one.rank].order->program, *x,
@@ -306,13 +306,11 @@ private:
   std::string where(Agent agent) const {
     const Walker &walker = walkers[agent.rank];
     uint32_t index = walker.at(agent.channel);
-    const plan::Action &action = walker.order->all()[walker.action()];
-    const plan::ListShape &list = walker.order->table.lists()[action.list()];
-    bool isOfOne =
-        plan::isOfMicrobatch(list.kind) && !walker.order->oncePerList;
+    const Action &action = walker.order->all()[walker.action()];
+    const ListShape &list = walker.order->table.lists()[action.list()];
+    bool isOfOne = isOfMicrobatch(list.kind) && !walker.order->oncePerList;
     return absl::StrCat(
-        plan::nameOf(list), "[", index, "] ",
-        quote(walker.instruction(index).name()),
+        nameOf(list), "[", index, "] ", quote(walker.instruction(index).name()),
         isOfOne ? absl::StrCat(" in microbatch ", action.microbatch())
                 : std::string());
   }
@@ -359,12 +357,11 @@ private:
   absl::flat_hash_map<Lane,
                       std::pair<std::deque<uint32_t>, std::deque<uint32_t>>>
       lanes;
-  absl::flat_hash_set<
-      std::pair<const plan::Collective *, const plan::Collective *>>
+  absl::flat_hash_set<std::pair<const Collective *, const Collective *>>
       matched;
 };
 } // namespace
 
 absl::Status rehearse(const PlanOrder &order) { return Rehearsal(order).run(); }
 
-} // namespace meshwork::runtime
+} // namespace meshwork::plan

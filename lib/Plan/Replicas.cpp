@@ -3,7 +3,7 @@
 #include "lib/Plan/Views.h"
 #include <algorithm>
 
-namespace meshwork::runtime {
+namespace meshwork::plan {
 namespace {
 bool contains(const std::vector<uint32_t> &axes, uint32_t axis) {
   return std::find(axes.begin(), axes.end(), axis) != axes.end();
@@ -17,7 +17,7 @@ bool sameList(const flatbuffers::Vector<T> *a,
 }
 
 /// Coordinates along `axes` of their row-major position `number`.
-std::vector<uint32_t> coordinates(const plan::Plan &plan,
+std::vector<uint32_t> coordinates(const Plan &plan,
                                   const std::vector<uint32_t> &axes,
                                   uint64_t number) {
   std::vector<uint32_t> at(axes.size());
@@ -30,32 +30,30 @@ std::vector<uint32_t> coordinates(const plan::Plan &plan,
 }
 } // namespace
 
-std::vector<uint32_t> axesOf(const plan::Sharded &sharded) {
+std::vector<uint32_t> axesOf(const Sharded &sharded) {
   std::vector<uint32_t> axes;
-  for (const plan::AxisList *dim : orEmpty(sharded.dims()))
+  for (const AxisList *dim : orEmpty(sharded.dims()))
     axes.insert(axes.end(), orEmpty(dim->axes()).begin(),
                 orEmpty(dim->axes()).end());
   std::sort(axes.begin(), axes.end());
   return axes;
 }
 
-bool sameSplit(const plan::Sharded &a, const plan::Sharded &b) {
+bool sameSplit(const Sharded &a, const Sharded &b) {
   const auto &left = orEmpty(a.dims()), &right = orEmpty(b.dims());
   return std::equal(left.begin(), left.end(), right.begin(), right.end(),
-                    [](const plan::AxisList *one, const plan::AxisList *other) {
+                    [](const AxisList *one, const AxisList *other) {
                       return sameList(one->axes(), other->axes()) &&
                              sameList(one->layouts(), other->layouts());
                     });
 }
 
-Replica replicaOf(const plan::Plan &plan, uint32_t rank,
+Replica replicaOf(const Plan &plan, uint32_t rank,
                   const std::vector<uint32_t> &named,
                   const std::vector<bool> &holds) {
   std::vector<uint32_t> deciding(orEmpty(plan.program_axes()).begin(),
                                  orEmpty(plan.program_axes()).end());
-  auto own = [&](uint32_t axis) {
-    return plan::coordinateOf(plan, rank, axis);
-  };
+  auto own = [&](uint32_t axis) { return coordinateOf(plan, rank, axis); };
   uint64_t choices = 1, mine = 0;
   for (uint32_t axis : deciding) {
     choices *= plan.mesh()->Get(axis)->size();
@@ -64,7 +62,7 @@ Replica replicaOf(const plan::Plan &plan, uint32_t rank,
   Replica replica{0, 0};
   for (uint64_t number = 0; number < choices; ++number) {
     std::vector<uint32_t> at = coordinates(plan, deciding, number);
-    bool isOne = holds[plan::programNumber(plan, number)];
+    bool isOne = holds[programNumber(plan, number)];
     for (size_t i = 0; i < at.size(); ++i)
       isOne &= !contains(named, deciding[i]) || at[i] == own(deciding[i]);
     replica.index += isOne && number < mine;
@@ -79,7 +77,7 @@ Replica replicaOf(const plan::Plan &plan, uint32_t rank,
   return replica;
 }
 
-uint32_t firstRankOf(const plan::Plan &plan, uint64_t choice) {
+uint32_t firstRankOf(const Plan &plan, uint64_t choice) {
   std::vector<uint32_t> axes(orEmpty(plan.program_axes()).begin(),
                              orEmpty(plan.program_axes()).end());
   std::vector<uint32_t> at = coordinates(plan, axes, choice);
@@ -92,4 +90,4 @@ uint32_t firstRankOf(const plan::Plan &plan, uint64_t choice) {
   return rank;
 }
 
-} // namespace meshwork::runtime
+} // namespace meshwork::plan

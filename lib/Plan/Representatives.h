@@ -7,12 +7,12 @@
 #include "lib/Plan/Programs.h"
 #include "lib/Plan/Views.h"
 
-namespace meshwork::runtime {
+namespace meshwork::plan {
 
 /// Of a plan with a mesh and program numbers that have been checked.
 class Representatives {
 public:
-  explicit Representatives(const plan::Plan &plan) : plan(plan) {
+  explicit Representatives(const Plan &plan) : plan(plan) {
     for (uint32_t axis : orEmpty(plan.program_axes())) {
       count *= plan.mesh()->Get(axis)->size();
       bits |= 1u << axis;
@@ -25,7 +25,7 @@ public:
   uint32_t programNumber(uint32_t number) const {
     return plan::programNumber(plan, number);
   }
-  const plan::Program &program(uint32_t number) const {
+  const Program &program(uint32_t number) const {
     return *plan.programs()->Get(programNumber(number));
   }
   /// The rank in the whole mesh.
@@ -74,9 +74,9 @@ private:
     return stride;
   }
 
-  const plan::Plan &plan;
+  const Plan &plan;
   uint64_t count = 1;
   uint32_t bits = 0;
 };
 
-} // namespace meshwork::runtime
+} // namespace meshwork::plan

@@ -5,7 +5,7 @@
 #include "lib/Plan/Views.h"
 #include <algorithm>
 
-namespace meshwork::runtime {
+namespace meshwork::plan {
 
 template <typename T>
 bool sameNumbers(const flatbuffers::Vector<T> *a,
@@ -14,12 +14,12 @@ bool sameNumbers(const flatbuffers::Vector<T> *a,
                     orEmpty(b).end());
 }
 
-inline bool sameShape(const plan::View &a, const plan::View &b) {
+inline bool sameShape(const View &a, const View &b) {
   return a.dtype() == b.dtype() && sameNumbers(a.shape(), b.shape());
 }
 
-inline bool sameLayout(const plan::View &a, const plan::View &b) {
+inline bool sameLayout(const View &a, const View &b) {
   return sameShape(a, b) && sameNumbers(a.strides(), b.strides());
 }
 
-} // namespace meshwork::runtime
+} // namespace meshwork::plan

@@ -5,60 +5,58 @@
 #include "meshwork/Plan/StateNames.h"
 #include <algorithm>
 
-namespace meshwork::runtime {
+namespace meshwork::plan {
 namespace {
 /// Whether the bf16 weights are not their masters to nearest: the update draws.
-bool drawsWeights(const plan::Plan &plan) {
-  for (const plan::Program *program : *plan.programs())
-    for (const plan::Input *input : orEmpty(program->inputs()))
-      if (input->kind() == plan::InputKind::update_random)
+bool drawsWeights(const Plan &plan) {
+  for (const Program *program : *plan.programs())
+    for (const Input *input : orEmpty(program->inputs()))
+      if (input->kind() == InputKind::update_random)
         return true;
   return false;
 }
 
-SavedTensor tensorOf(const plan::Program &program, uint32_t number,
-                     const plan::Parameter &parameter, bool drawn) {
+SavedTensor tensorOf(const Program &program, uint32_t number,
+                     const Parameter &parameter, bool drawn) {
   SavedTensor tensor{number, &parameter, {}};
-  auto add = [&](std::string name, plan::StateRole role,
-                 const plan::Sharded &part) {
+  auto add = [&](std::string name, StateRole role, const Sharded &part) {
     tensor.states.push_back({std::move(name),
                              program.views()->Get(part.view())->dtype(), role,
                              &part});
   };
-  const plan::Sharded &master = masterOf(parameter);
-  for (const plan::State *state : orEmpty(parameter.states())) {
+  const Sharded &master = masterOf(parameter);
+  for (const State *state : orEmpty(parameter.states())) {
     if (state->part()->view() == master.view())
       continue;
-    if (state->role() == plan::StateRole::optimizer)
+    if (state->role() == StateRole::optimizer)
       add(state->name()->str(), state->role(), *state->part());
-    if (state->role() == plan::StateRole::weight && drawn)
-      add(plan::roundedWeightState, state->role(), *state->part());
+    if (state->role() == StateRole::weight && drawn)
+      add(roundedWeightState, state->role(), *state->part());
   }
-  const plan::Sharded *own = statePart(parameter, plan::StateRole::master);
-  add(plan::weightState,
-      own ? plan::StateRole::master : plan::StateRole::weight, master);
+  const Sharded *own = statePart(parameter, StateRole::master);
+  add(weightState, own ? StateRole::master : StateRole::weight, master);
   std::rotate(tensor.states.begin(), tensor.states.end() - 1,
               tensor.states.end());
   return tensor;
 }
 } // namespace
 
-std::vector<ParametersByName> parametersByName(const plan::Plan &plan) {
+std::vector<ParametersByName> parametersByName(const Plan &plan) {
   std::vector<ParametersByName> programs;
-  for (const plan::Program *program : *plan.programs()) {
+  for (const Program *program : *plan.programs()) {
     ParametersByName &byName = programs.emplace_back();
-    for (const plan::Parameter *parameter : orEmpty(program->parameters()))
+    for (const Parameter *parameter : orEmpty(program->parameters()))
       byName.emplace(parameter->name()->string_view(), parameter);
   }
   return programs;
 }
 
-std::vector<SavedTensor> savedTensors(const plan::Plan &plan) {
+std::vector<SavedTensor> savedTensors(const Plan &plan) {
   std::vector<SavedTensor> tensors;
   std::vector<ParametersByName> programs = parametersByName(plan);
   bool drawn = drawsWeights(plan);
   for (uint32_t i = 0; i < programs.size(); ++i)
-    for (const plan::Parameter *parameter :
+    for (const Parameter *parameter :
          orEmpty(plan.programs()->Get(i)->parameters()))
       if (std::none_of(programs.begin(), programs.begin() + i,
                        [&](const ParametersByName &earlier) {
@@ -70,4 +68,4 @@ std::vector<SavedTensor> savedTensors(const plan::Plan &plan) {
   return tensors;
 }
 
-} // namespace meshwork::runtime
+} // namespace meshwork::plan

@@ -6,35 +6,35 @@
 #include <string>
 #include <vector>
 
-namespace meshwork::runtime {
+namespace meshwork::plan {
 
 /// A state that training goes on from.
 struct SavedState {
   std::string name; // as in a checkpoint: "weight", "first_moment"
-  plan::DType dtype;
-  plan::StateRole role;
-  const plan::Sharded *part; // in the program of the tensor
+  DType dtype;
+  StateRole role;
+  const Sharded *part; // in the program of the tensor
 };
 
 /// As safetensors calls it.
 inline const char *storedType(const SavedState &state) {
-  return state.dtype == plan::DType::f32 ? "F32" : "BF16";
+  return state.dtype == DType::f32 ? "F32" : "BF16";
 }
 
 struct SavedTensor {
   uint32_t program; // the first that has it
-  const plan::Parameter *parameter;
+  const Parameter *parameter;
   std::vector<SavedState> states;
 };
 
 /// Weights as f32 values, and what optimizers keep; bf16 weights too where
 /// they are drawn at random, since a master does not tell them. In the order of
 /// programs.
-std::vector<SavedTensor> savedTensors(const plan::Plan &plan);
+std::vector<SavedTensor> savedTensors(const Plan &plan);
 
 using ParametersByName =
-    absl::flat_hash_map<std::string_view, const plan::Parameter *>;
+    absl::flat_hash_map<std::string_view, const Parameter *>;
 /// Of each program.
-std::vector<ParametersByName> parametersByName(const plan::Plan &plan);
+std::vector<ParametersByName> parametersByName(const Plan &plan);
 
-} // namespace meshwork::runtime
+} // namespace meshwork::plan

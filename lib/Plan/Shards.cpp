@@ -3,12 +3,12 @@
 #include "meshwork/Plan/Frame.h"
 #include <algorithm>
 
-namespace meshwork::runtime {
+namespace meshwork::plan {
 
-std::vector<layout::Cut>
-cutsOf(const plan::Plan &plan, const flatbuffers::Vector<uint32_t> *axes,
-       const flatbuffers::Vector<plan::Layout> *layouts,
-       const Coordinate &index) {
+std::vector<layout::Cut> cutsOf(const Plan &plan,
+                                const flatbuffers::Vector<uint32_t> *axes,
+                                const flatbuffers::Vector<Layout> *layouts,
+                                const Coordinate &index) {
   std::vector<layout::Cut> cuts;
   for (uint32_t i = 0; i < orEmpty(axes).size(); ++i) {
     uint32_t axis = axes->Get(i);
@@ -67,8 +67,8 @@ std::vector<Block> Part::blocks() const {
   return blocks;
 }
 
-Part partOf(const plan::Plan &plan, const flatbuffers::Vector<int64_t> *shape,
-            const plan::Sharded &sharded, const Coordinate &index) {
+Part partOf(const Plan &plan, const flatbuffers::Vector<int64_t> *shape,
+            const Sharded &sharded, const Coordinate &index) {
   Part part;
   uint32_t dims = sharded.is_number() ? 0 : orEmpty(shape).size();
   for (uint32_t dim = 0; dim < dims; ++dim) {
@@ -83,21 +83,20 @@ Part partOf(const plan::Plan &plan, const flatbuffers::Vector<int64_t> *shape,
   return part;
 }
 
-uint32_t viewOf(const plan::Sharded *sharded) {
-  return sharded ? sharded->view() : plan::noView;
+uint32_t viewOf(const Sharded *sharded) {
+  return sharded ? sharded->view() : noView;
 }
 
-const plan::Sharded *statePart(const plan::Parameter &parameter,
-                               plan::StateRole role) {
-  for (const plan::State *state : orEmpty(parameter.states()))
+const Sharded *statePart(const Parameter &parameter, StateRole role) {
+  for (const State *state : orEmpty(parameter.states()))
     if (state->role() == role)
       return state->part();
   return nullptr;
 }
 
-const plan::Sharded &masterOf(const plan::Parameter &parameter) {
-  const plan::Sharded *master = statePart(parameter, plan::StateRole::master);
-  return master ? *master : *statePart(parameter, plan::StateRole::weight);
+const Sharded &masterOf(const Parameter &parameter) {
+  const Sharded *master = statePart(parameter, StateRole::master);
+  return master ? *master : *statePart(parameter, StateRole::weight);
 }
 
-} // namespace meshwork::runtime
+} // namespace meshwork::plan

@@ -8,20 +8,19 @@
 #include <functional>
 #include <vector>
 
-namespace meshwork::runtime {
+namespace meshwork::plan {
 
 /// The rank's index along one axis of the mesh.
 using Coordinate = std::function<uint32_t(uint32_t axis)>;
 
 /// How a rank takes part in each split of a dim over `axes`. Both lists have
 /// been checked (checkSplit).
-std::vector<layout::Cut>
-cutsOf(const plan::Plan &plan, const flatbuffers::Vector<uint32_t> *axes,
-       const flatbuffers::Vector<plan::Layout> *layouts,
-       const Coordinate &index);
+std::vector<layout::Cut> cutsOf(const Plan &plan,
+                                const flatbuffers::Vector<uint32_t> *axes,
+                                const flatbuffers::Vector<Layout> *layouts,
+                                const Coordinate &index);
 /// Of an input that is a part of a dim.
-inline std::vector<layout::Cut> cutsOf(const plan::Plan &plan,
-                                       const plan::Input &input,
+inline std::vector<layout::Cut> cutsOf(const Plan &plan, const Input &input,
                                        const Coordinate &index) {
   return cutsOf(plan, input.axes(), input.layouts(), index);
 }
@@ -49,22 +48,21 @@ struct Part {
 };
 
 /// The axes have been checked.
-Part partOf(const plan::Plan &plan, const flatbuffers::Vector<int64_t> *shape,
-            const plan::Sharded &sharded, const Coordinate &index);
+Part partOf(const Plan &plan, const flatbuffers::Vector<int64_t> *shape,
+            const Sharded &sharded, const Coordinate &index);
 
 /// The view of a part that may be absent.
-uint32_t viewOf(const plan::Sharded *sharded);
+uint32_t viewOf(const Sharded *sharded);
 /// The part of the state for `role`, of an optimizer's the first; null where
 /// nothing is kept for it.
-const plan::Sharded *statePart(const plan::Parameter &parameter,
-                               plan::StateRole role);
-inline uint32_t weightView(const plan::Parameter &parameter) {
-  return viewOf(statePart(parameter, plan::StateRole::weight));
+const Sharded *statePart(const Parameter &parameter, StateRole role);
+inline uint32_t weightView(const Parameter &parameter) {
+  return viewOf(statePart(parameter, StateRole::weight));
 }
-inline uint32_t gradientView(const plan::Parameter &parameter) {
-  return viewOf(statePart(parameter, plan::StateRole::gradient));
+inline uint32_t gradientView(const Parameter &parameter) {
+  return viewOf(statePart(parameter, StateRole::gradient));
 }
 /// The part that holds f32 values: the master, or without one the weight.
-const plan::Sharded &masterOf(const plan::Parameter &parameter);
+const Sharded &masterOf(const Parameter &parameter);
 
-} // namespace meshwork::runtime
+} // namespace meshwork::plan

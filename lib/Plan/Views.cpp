@@ -7,7 +7,7 @@
 #include <array>
 #include <optional>
 
-namespace meshwork::runtime {
+namespace meshwork::plan {
 namespace {
 constexpr uint32_t maxDims = 8, maxShifts = 16;
 
@@ -74,13 +74,13 @@ absl::Status checkAlone(ViewInfo &view) {
 }
 
 /// The largest coordinates give the largest sum: shifts are not negative.
-absl::Status measureShifts(const plan::Plan &plan, ViewInfo &view) {
+absl::Status measureShifts(const Plan &plan, ViewInfo &view) {
   if (!view.shifts)
     return absl::OkStatus();
   if (view.shifts->size() > maxShifts)
     return bad("it has ", view.shifts->size(), " shifts, expected at most ",
                maxShifts);
-  for (const plan::Shift *shift : *view.shifts) {
+  for (const Shift *shift : *view.shifts) {
     MESHWORK_RETURN_IF_ERROR(checkAxes(plan, shift->axes()));
     if (shift->bytes() % sizeOf(view.dtype) != 0)
       return bad("it is shifted by ", shift->bytes(),
@@ -96,9 +96,9 @@ absl::Status measureShifts(const plan::Plan &plan, ViewInfo &view) {
 
 /// How far they lead depends on the repeats around each use (PlanCheckUses).
 absl::Status checkAdvances(const ViewInfo &view) {
-  if (view.advances.size() > plan::maxRepeats)
+  if (view.advances.size() > maxRepeats)
     return bad("it has ", view.advances.size(), " advances, expected at most ",
-               plan::maxRepeats);
+               maxRepeats);
   for (uint64_t advance : view.advances)
     if (advance % sizeOf(view.dtype) != 0)
       return bad("it advances by ", advance,
@@ -106,12 +106,12 @@ absl::Status checkAdvances(const ViewInfo &view) {
   return absl::OkStatus();
 }
 
-absl::Status decode(const plan::Plan &plan, const plan::Program &program,
-                    const plan::View &from, ViewInfo &view) {
+absl::Status decode(const Plan &plan, const Program &program, const View &from,
+                    ViewInfo &view) {
   if (from.buffer() >= orEmpty(program.buffers()).size())
     return bad("buffer ", from.buffer(), " does not exist, there are ",
                orEmpty(program.buffers()).size());
-  if (from.dtype() > plan::DType::MAX)
+  if (from.dtype() > DType::MAX)
     return bad("unknown element type ", static_cast<int>(from.dtype()));
   if (!isAligned(from.shape()) || !isAligned(from.strides()) ||
       !isAligned(from.advances()))
@@ -130,14 +130,14 @@ absl::Status decode(const plan::Plan &plan, const plan::Program &program,
   MESHWORK_RETURN_IF_ERROR(checkAlone(view));
   MESHWORK_RETURN_IF_ERROR(measureShifts(plan, view));
   MESHWORK_RETURN_IF_ERROR(checkAdvances(view));
-  const plan::Buffer &buffer = *program.buffers()->Get(view.buffer);
-  return checkInBuffer(view, plan::bytesOfCopy(buffer), quote(buffer.name()));
+  const Buffer &buffer = *program.buffers()->Get(view.buffer);
+  return checkInBuffer(view, bytesOfCopy(buffer), quote(buffer.name()));
 }
 
 /// Past its last byte on any rank, in the last turn of repeats around it:
 /// shifts and advances are not negative. Nothing where 64 bits do not hold it.
 std::optional<uint64_t> endOf(const ViewInfo &view,
-                              absl::Span<const plan::RepeatShape> around) {
+                              absl::Span<const RepeatShape> around) {
   uint64_t end = 0, step = 0;
   bool fits = checkedAdd(view.offset, view.spanBytes, end) &&
               checkedAdd(end, view.reach, end);
@@ -149,14 +149,14 @@ std::optional<uint64_t> endOf(const ViewInfo &view,
 }
 } // namespace
 
-uint64_t ViewInfo::advanced(const plan::Turns &turns) const {
+uint64_t ViewInfo::advanced(const Turns &turns) const {
   uint64_t bytes = 0;
   for (size_t i = 0; i < advances.size(); ++i)
     bytes += turns[i] * advances[i];
   return bytes;
 }
 
-absl::StatusOr<ViewInfo> viewAlone(const plan::ViewT &from) {
+absl::StatusOr<ViewInfo> viewAlone(const ViewT &from) {
   ViewInfo view{};
   view.buffer = from.buffer;
   view.offset = from.offset;
@@ -185,7 +185,7 @@ absl::Status checkInBuffer(const ViewInfo &view, uint64_t bytes,
 
 absl::Status checkInTurns(const ViewInfo &view, uint64_t bytes,
                           const std::string &name,
-                          const std::vector<plan::RepeatShape> &around) {
+                          const std::vector<RepeatShape> &around) {
   if (view.advances.size() > around.size())
     return misfit("C3", "advances in ", view.advances.size(),
                   " repeats, but is used in ", around.size());
@@ -197,8 +197,8 @@ absl::Status checkInTurns(const ViewInfo &view, uint64_t bytes,
                       " at offset ", view.offset);
 }
 
-absl::StatusOr<std::vector<ViewInfo>>
-decodeViews(const plan::Plan &plan, const plan::Program &program) {
+absl::StatusOr<std::vector<ViewInfo>> decodeViews(const Plan &plan,
+                                                  const Program &program) {
   std::vector<ViewInfo> views(orEmpty(program.views()).size());
   for (uint32_t i = 0; i < views.size(); ++i)
     if (absl::Status status =
@@ -209,7 +209,7 @@ decodeViews(const plan::Plan &plan, const plan::Program &program) {
 }
 
 std::string describe(const ViewInfo &view) {
-  return absl::StrCat(plan::EnumNameDType(view.dtype), "[",
+  return absl::StrCat(EnumNameDType(view.dtype), "[",
                       absl::StrJoin(view.shape, ","), "]");
 }
 
@@ -218,4 +218,4 @@ std::string quote(const flatbuffers::String *text) {
                     : std::string_view());
 }
 
-} // namespace meshwork::runtime
+} // namespace meshwork::plan

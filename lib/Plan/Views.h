@@ -9,17 +9,16 @@
 #include <string>
 #include <vector>
 
-namespace meshwork::runtime {
+namespace meshwork::plan {
 
-using Instructions =
-    flatbuffers::Vector<flatbuffers::Offset<plan::Instruction>>;
+using Instructions = flatbuffers::Vector<flatbuffers::Offset<Instruction>>;
 
-using Shifts = flatbuffers::Vector<flatbuffers::Offset<plan::Shift>>;
+using Shifts = flatbuffers::Vector<flatbuffers::Offset<Shift>>;
 
 struct ViewInfo {
   uint32_t buffer;
   uint64_t offset; // bytes from the start of the buffer, before shifts
-  plan::DType dtype;
+  DType dtype;
   absl::Span<const int64_t> shape;   // points into the plan; all positive
   absl::Span<const int64_t> strides; // in elements
   int64_t elements;
@@ -30,11 +29,11 @@ struct ViewInfo {
   absl::Span<const uint64_t> advances; // points into the plan; see plan::View
 
   /// Bytes that it lies further in these turns.
-  uint64_t advanced(const plan::Turns &turns) const;
+  uint64_t advanced(const Turns &turns) const;
 };
 
 /// 4 for f32 and i32, 2 for bf16.
-inline uint64_t sizeOf(plan::DType dtype) { return plan::bytesOf(dtype); }
+inline uint64_t sizeOf(DType dtype) { return bytesOf(dtype); }
 
 /// An empty list may be absent from a FlatBuffer; this is the one to read.
 template <typename T>
@@ -48,7 +47,7 @@ const flatbuffers::Vector<T> &orEmpty(const flatbuffers::Vector<T> *list) {
 /// A view without its shifts, which borrows from `view`. dataLoss when it
 /// overlaps itself or has too many dims (C1), or advances that no element fits
 /// (C3).
-absl::StatusOr<ViewInfo> viewAlone(const plan::ViewT &view);
+absl::StatusOr<ViewInfo> viewAlone(const ViewT &view);
 
 /// Whether it lies in a buffer of so many bytes on all ranks (C1), and in each
 /// turn of the repeats around it (C3). `name` is the buffer's, quoted.
@@ -56,14 +55,14 @@ absl::Status checkInBuffer(const ViewInfo &view, uint64_t bytes,
                            const std::string &name);
 absl::Status checkInTurns(const ViewInfo &view, uint64_t bytes,
                           const std::string &name,
-                          const std::vector<plan::RepeatShape> &around);
+                          const std::vector<RepeatShape> &around);
 
 /// All views of `program`, in order. dataLoss when a view leaves its buffer on
 /// some rank in the first turn, overlaps itself, has an unknown type, more than
 /// 8 dims or a shift along what is no axis. The mesh of `plan` has been
 /// checked.
-absl::StatusOr<std::vector<ViewInfo>> decodeViews(const plan::Plan &plan,
-                                                  const plan::Program &program);
+absl::StatusOr<std::vector<ViewInfo>> decodeViews(const Plan &plan,
+                                                  const Program &program);
 
 /// The verifier of FlatBuffers aligns a list by its length, not its elements.
 template <typename T> bool isAligned(const flatbuffers::Vector<T> *list) {
@@ -77,4 +76,4 @@ std::string describe(const ViewInfo &view);
 using meshwork::quote;
 std::string quote(const flatbuffers::String *text);
 
-} // namespace meshwork::runtime
+} // namespace meshwork::plan

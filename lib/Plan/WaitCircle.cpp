@@ -3,7 +3,7 @@
 #include "lib/Plan/Circle.h"
 #include <map>
 
-namespace meshwork::runtime {
+namespace meshwork::plan {
 namespace {
 
 struct Edge {
@@ -44,21 +44,20 @@ private:
 std::string describe(const std::vector<Blocked> &blocked,
                      absl::FunctionRef<uint64_t(uint32_t)> nameOf) {
   Ranks ranks(blocked);
-  auto circle =
-      plan::shortestCircle(ranks, std::vector<bool>(ranks.size(), true));
+  auto circle = shortestCircle(ranks, std::vector<bool>(ranks.size(), true));
   if (circle.hops.empty()) {
     const Blocked &one = blocked[ranks.waitsForEnded()];
     return absl::StrCat("rank ", nameOf(one.rank), " would wait forever ",
                         one.where,
                         ": the ranks of its group do not all come there");
   }
-  std::vector<plan::CircleRow> rows;
+  std::vector<CircleRow> rows;
   for (const auto &hop : circle.hops)
     rows.push_back({absl::StrCat(nameOf(blocked[hop.to].rank)), "",
                     blocked[hop.to].where,
                     absl::StrCat("rank ", nameOf(blocked[hop.from].rank)), ""});
   return absl::StrCat("ranks would wait forever: ",
-                      plan::circleText(circle.isShortest, std::move(rows)));
+                      circleText(circle.isShortest, std::move(rows)));
 }
 
-} // namespace meshwork::runtime
+} // namespace meshwork::plan

@@ -6,7 +6,7 @@
 #include <string>
 #include <vector>
 
-namespace meshwork::runtime {
+namespace meshwork::plan {
 
 /// A rank that cannot go on.
 struct Blocked {
@@ -21,4 +21,4 @@ struct Blocked {
 std::string describe(const std::vector<Blocked> &blocked,
                      absl::FunctionRef<uint64_t(uint32_t)> nameOf);
 
-} // namespace meshwork::runtime
+} // namespace meshwork::plan

@@ -9,7 +9,7 @@
 #include "meshwork/Plan/Frame.h"
 #include "meshwork/Text/Escape.h"
 
-namespace meshwork::runtime {
+namespace meshwork {
 namespace {
 using Group = FileKind::Group;
 using namespace std::string_view_literals;
@@ -244,4 +244,4 @@ std::string adviceForConfig(const FileKind &kind) {
                        : fetch;
 }
 
-} // namespace meshwork::runtime
+} // namespace meshwork

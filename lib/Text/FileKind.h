@@ -14,7 +14,7 @@
 #include <string>
 #include <string_view>
 
-namespace meshwork::runtime {
+namespace meshwork {
 
 struct FileKind {
   enum class Group : uint8_t {
@@ -45,4 +45,4 @@ std::string adviceForTokens(const FileKind &kind);
 std::string adviceForWeights(const FileKind &kind);
 std::string adviceForConfig(const FileKind &kind);
 
-} // namespace meshwork::runtime
+} // namespace meshwork

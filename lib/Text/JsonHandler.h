@@ -13,7 +13,7 @@
 
 #include "meshwork/Text/Escape.h"
 
-namespace meshwork::runtime {
+namespace meshwork {
 
 /// What the handlers share: keeps the first error. A callback that returns
 /// false ends the parse.
@@ -63,4 +63,4 @@ absl::Status parseJson(std::string_view text, Handler &handler) {
   return absl::OkStatus();
 }
 
-} // namespace meshwork::runtime
+} // namespace meshwork

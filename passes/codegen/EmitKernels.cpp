@@ -18,7 +18,7 @@ struct EmitKernelsPass : impl::EmitKernelsPassBase<EmitKernelsPass> {
   void runOnOperation() override {
     ModuleOp module = getOperation();
     FailureOr<CpuTarget> target =
-        target::resolveCpuTarget(arch, [&] { return module.emitError(); });
+        resolveCpuTarget(arch, [&] { return module.emitError(); });
     if (failed(target))
       return signalPassFailure();
     SmallVector<transformer::FusedOp> clusters;

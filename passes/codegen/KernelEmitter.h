@@ -17,8 +17,6 @@
 
 namespace meshwork::codegen {
 
-using target::CpuTarget;
-
 /// Where a tensor's elements are: one stride (in elements) per dim. The first
 /// element's address is a multiple of `alignBytes` (read by the GPU's emitter).
 struct Layout {

@@ -5,6 +5,7 @@
 #include "dialects/transformer/Transformer.h"
 #include "passes/interpreter/Tensor.h"
 
+#include <cmath>
 #include <functional>
 
 namespace meshwork::interpreter {
@@ -77,6 +78,18 @@ Tensors attend(const AttentionTerms &terms, const Tensor &q, const Tensor &k,
 /// dq, dk and dv, of q, k, v, out, lse and the gradient of out.
 Tensors attendBackward(const AttentionTerms &terms,
                        mlir::ArrayRef<Tensor> operands);
+
+/// gelu(x), of tanh, and its derivative. Both constants are f32, in kernels and
+/// in products that do it along the way; what is made of them is not rounded.
+struct Gelu {
+  explicit Gelu(double x) : x(x), t(std::tanh(root * (x + cubic * x * x * x))) {}
+  double value() const { return x / 2 * (1 + t); }
+  double slope() const {
+    return (1 + t) / 2 + x / 2 * (1 - t * t) * root * (1 + 3 * cubic * x * x);
+  }
+  static constexpr double root = 0.79788456080286535588f, cubic = 0.044715f;
+  double x, t;
+};
 
 /// What a slice of this type along dim `position` from `offset` on finds.
 Tensor sliceOf(const Tensor &whole, mlir::RankedTensorType type,

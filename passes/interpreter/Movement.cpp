@@ -61,12 +61,6 @@ static Results evaluate(ContractOp op, ArrayRef<Tensor> operands) {
 
 //===-- product -------------------------------------------------------------//
 
-static double slopeOfGelu(double x) {
-  double scale = std::sqrt(2 / M_PI);
-  double t = std::tanh(scale * (x + 0.044715 * x * x * x));
-  return (1 + t) / 2 + x / 2 * (1 - t * t) * scale * (1 + 3 * 0.044715 * x * x);
-}
-
 /// An operand summed over the letters that the result of the product lacks.
 static Tensor sumsOf(const Tensor &operand, StringRef term, StringRef result,
                      RankedTensorType type) {
@@ -104,17 +98,14 @@ static Results evaluate(ProductOp op, ArrayRef<Tensor> operands) {
   case Epilogue::gelu: {
     Tensor input = result;
     for (int64_t i = 0; i < result.size(); ++i)
-      result[i] =
-          input[i] / 2 *
-          (1 + std::tanh(std::sqrt(2 / M_PI) *
-                         (input[i] + 0.044715 * std::pow(input[i], 3))));
+      result[i] = Gelu(input[i]).value();
     if (op.getAux())
       results.push_back(input);
     break;
   }
   case Epilogue::gelu_grad:
     for (int64_t i = 0; i < result.size(); ++i)
-      result[i] *= slopeOfGelu(operands.back()[i]);
+      result[i] *= Gelu(operands.back()[i]).slope();
     break;
   case Epilogue::sum_lhs:
   case Epilogue::sum_rhs: {

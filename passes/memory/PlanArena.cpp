@@ -52,8 +52,8 @@ struct PlanArenaPass : impl::PlanArenaPassBase<PlanArenaPass> {
       return program.emitOpError("has no schedule.actions, which say when "
                                  "lists run; -schedule-lower adds them");
     schedule::PackedProgram tables(program);
-    plan::ActionTable actions = runtime::tableOf(*tables);
-    plan::Lives lives = runtime::livesOf(*tables, actions);
+    plan::ActionTable actions = plan::tableOf(*tables);
+    plan::Lives lives = plan::livesOf(*tables, actions);
     // As the tables number them.
     auto buffers = llvm::to_vector(program.getBody().getOps<BufferOp>());
     for (auto [i, buffer] : llvm::enumerate(buffers))

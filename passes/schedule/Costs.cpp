@@ -18,7 +18,7 @@ Costs::Costs(const cost::Machine &machine, ModuleOp module)
   for (auto program : module.getOps<ProgramOp>()) {
     PackedProgram tables(program);
     for (auto [number, list] : llvm::enumerate(listsOf(program))) {
-      const runtime::Instructions &all = runtime::listOf(*tables, number);
+      const plan::Instructions &all = plan::listOf(*tables, number);
       for (auto [i, op] : llvm::enumerate(instructionsOf(list))) {
         const plan::Instruction &instruction = *all.Get(i);
         ofRun[op] = cost::secondsOfRun(times, *tables, instruction);

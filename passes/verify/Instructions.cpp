@@ -109,20 +109,6 @@ Tensor multiply(const Tensor &lhs, const Tensor &rhs, Tensor result) {
   return result;
 }
 
-/// gelu(x) and its derivative, of the constants that kernels have.
-struct Gelu {
-  explicit Gelu(double x) : x(x) {
-    double inner = root * (x + cubic * x * x * x);
-    t = std::tanh(inner);
-  }
-  double value() const { return x / 2 * (1 + t); }
-  double slope() const {
-    return (1 + t) / 2 + x / 2 * (1 - t * t) * root * (1 + 3 * cubic * x * x);
-  }
-  static constexpr float root = 0.79788456080286535588f, cubic = 0.044715f;
-  double x, t;
-};
-
 /// Sums of lhs over k, or of rhs.
 Tensor sumsOverDepth(const Tensor &operand, bool isLhs, Tensor sums) {
   int64_t depth = operand.getDimSize(isLhs ? 2 : 1);
@@ -141,12 +127,12 @@ void Runner::finishProduct(const plan::Matmul &op, Tensor &product,
     if (op.aux() != plan::noView)
       on.write(op.aux(), product);
     for (int64_t i = 0; i < product.size(); ++i)
-      product[i] = Gelu(product[i]).value();
+      product[i] = interpreter::Gelu(product[i]).value();
     return;
   case plan::Epilogue::gelu_grad: {
     Tensor aux = on.read(op.aux());
     for (int64_t i = 0; i < product.size(); ++i)
-      product[i] *= Gelu(aux[i]).slope();
+      product[i] *= interpreter::Gelu(aux[i]).slope();
     return;
   }
   case plan::Epilogue::sum_lhs:

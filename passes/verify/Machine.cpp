@@ -9,7 +9,7 @@ using Use = ByteMemory::Use;
 
 static std::vector<uint32_t> sizesOf(const plan::Plan &plan) {
   std::vector<uint32_t> sizes;
-  for (const plan::Axis *axis : runtime::orEmpty(plan.mesh()))
+  for (const plan::Axis *axis : plan::orEmpty(plan.mesh()))
     sizes.push_back(axis->size());
   return sizes;
 }
@@ -50,7 +50,7 @@ std::string Machine::nameOf(uint32_t rank) const {
                      tables.table.actions()[runner.action].microbatch()));
   if (runner.at < tables.turns[runner.list].size())
     absl::StrAppend(&text, ", ", tables.nameOf(runner.list, runner.at), " ",
-                    runtime::quote(current(runner).name()));
+                    plan::quote(current(runner).name()));
   return text;
 }
 
@@ -177,7 +177,7 @@ absl::Status Machine::startTransfer(uint32_t rank,
                   runner.action,
                   tables.table.actions()[runner.action].microbatch(),
                   {}};
-  for (uint32_t view : *runtime::transferOf(tables.program, runner.list).parts)
+  for (uint32_t view : *plan::transferOf(tables.program, runner.list).parts)
     passing.parts.push_back(runner.state.view(view));
   for (const PlacedView &view : passing.parts)
     MESHWORK_RETURN_IF_ERROR(

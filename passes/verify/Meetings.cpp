@@ -91,7 +91,7 @@ Tensor resultOf(const plan::Collective &op, const plan::Transfer &part,
 absl::Status checkAlike(const Arrival &first, const Arrival &other) {
   auto differ = [&](const char *what) {
     return absl::DataLossError(
-        absl::StrCat("meets ", runtime::quote(other.instruction->name()),
+        absl::StrCat("meets ", plan::quote(other.instruction->name()),
                      " of another rank, which has another ", what));
   };
   const plan::Collective &a = *first.op, &b = *other.op;

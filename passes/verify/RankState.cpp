@@ -28,8 +28,8 @@ static bool forEachPlace(const PlacedView &view, Visit visit) {
 
 std::string PlacedView::text(const plan::Program &program) const {
   return absl::StrCat(
-      runtime::describe(*info), " of buffer ",
-      runtime::quote(program.buffers()->Get(info->buffer)->name()));
+      plan::describe(*info), " of buffer ",
+      plan::quote(program.buffers()->Get(info->buffer)->name()));
 }
 
 absl::StatusOr<RankState> RankState::create(const plan::Plan &plan,
@@ -43,7 +43,7 @@ absl::StatusOr<RankState> RankState::create(const plan::Plan &plan,
 }
 
 std::string RankState::nameOfBuffer(uint32_t buffer) const {
-  return runtime::quote(program().buffers()->Get(buffer)->name());
+  return plan::quote(program().buffers()->Get(buffer)->name());
 }
 
 absl::Status RankState::problemAt(const PlacedView &view, uint64_t place,

@@ -9,7 +9,7 @@ namespace meshwork::verify {
 
 /// A view of a rank, where it lies in one turn of one action.
 struct PlacedView {
-  const runtime::ViewInfo *info;
+  const plan::ViewInfo *info;
   uint64_t place; // of its first element, in the arena
 
   /// By the plan's number; "f32[4,8] of buffer \"t3\"" for messages.

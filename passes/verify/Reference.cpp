@@ -26,6 +26,7 @@ spec::Spec oneRankOf(const spec::Spec &spec) {
   alone.collectives.clear();
   alone.memoryPerRankBytes.reset();
   alone.recompute = spec::Recompute::none;
+  alone.epilogues = spec::When::never;
   return alone;
 }
 

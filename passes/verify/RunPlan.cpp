@@ -12,7 +12,7 @@ namespace {
 KernelFunctions functionsOf(ModuleOp module, const plan::Plan &plan) {
   KernelFunctions functions;
   SymbolTable symbols(module);
-  for (const plan::Kernel *kernel : runtime::orEmpty(plan.kernels()))
+  for (const plan::Kernel *kernel : plan::orEmpty(plan.kernels()))
     functions.push_back(
         symbols.lookup<func::FuncOp>(kernel->symbol()->string_view()));
   return functions;
@@ -55,7 +55,7 @@ FailureOr<Findings> runPlan(ModuleOp module, const spec::Spec &spec,
                             const StepEnd &expected, Places places,
                             double tolerance) {
   FailureOr<std::vector<char>> file =
-      target::planWithoutCode(module, spec, {"model", "", vocabulary, {}});
+      codegen::planWithoutCode(module, spec, {"model", "", vocabulary, {}});
   if (failed(file))
     return failure();
   std::vector<char> payload(file->begin() + plan::frameBytes, file->end());

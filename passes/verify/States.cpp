@@ -28,13 +28,13 @@ namespace {
 struct Held {
   const plan::Parameter &parameter;
   const plan::State &state;
-  runtime::Part part; // of the whole
+  plan::Part part; // of the whole
   StateName name;
 
   std::vector<int64_t> wholeShape() const {
     if (state.part()->is_number())
       return {};
-    const auto &shape = runtime::orEmpty(parameter.shape());
+    const auto &shape = plan::orEmpty(parameter.shape());
     return {shape.begin(), shape.end()};
   }
   /// Calls `visit(i, index)` for each element of the part, row-major, with its
@@ -59,11 +59,11 @@ absl::Status forEachState(const plan::Plan &plan, Machine &machine,
                           uint32_t rank, Visit visit) {
   const plan::Program &program = machine.rank(rank).program();
   for (const plan::Parameter *parameter :
-       runtime::orEmpty(program.parameters()))
-    for (const plan::State *state : runtime::orEmpty(parameter->states())) {
-      if (runtime::viewOf(state->part()) == plan::noView)
+       plan::orEmpty(program.parameters()))
+    for (const plan::State *state : plan::orEmpty(parameter->states())) {
+      if (plan::viewOf(state->part()) == plan::noView)
         continue;
-      runtime::Part part = runtime::partOf(
+      plan::Part part = plan::partOf(
           plan, parameter->shape(), *state->part(),
           [&](uint32_t axis) { return machine.coordinate(rank, axis); });
       MESHWORK_RETURN_IF_ERROR(
@@ -144,8 +144,8 @@ public:
     std::set<std::string> kept;
     for (const plan::Program *program : *plan.programs())
       for (const plan::Parameter *parameter :
-           runtime::orEmpty(program->parameters()))
-        for (const plan::State *state : runtime::orEmpty(parameter->states()))
+           plan::orEmpty(program->parameters()))
+        for (const plan::State *state : plan::orEmpty(parameter->states()))
           kept.insert(
               StateName{parameter->name()->str(), state->name()->str()}.text());
     numbers.emplace("loss", Tensor::scalar(expected.loss));
@@ -176,7 +176,7 @@ public:
 
   absl::Status addResults(RankState &state) {
     for (const plan::Result *result :
-         runtime::orEmpty(state.program().results())) {
+         plan::orEmpty(state.program().results())) {
       auto found = all.find(plan::EnumNameResultKind(result->kind()));
       if (found == all.end())
         continue;

@@ -74,8 +74,8 @@ int64_t StepData::innerTargets(int64_t sample) const {
 }
 
 int64_t RankInputs::firstSample(uint32_t microbatch) const {
-  std::vector<uint32_t> axes(runtime::orEmpty(plan.batch_axes()).begin(),
-                             runtime::orEmpty(plan.batch_axes()).end());
+  std::vector<uint32_t> axes(plan::orEmpty(plan.batch_axes()).begin(),
+                             plan::orEmpty(plan.batch_axes()).end());
   int64_t micro = plan.micro_batch();
   int64_t shards = plan.global_batch() / micro / plan.microbatches();
   return (microbatch * shards + mesh.index(rank, axes)) * micro;
@@ -105,7 +105,7 @@ std::vector<double> RankInputs::placesOf(const plan::Input &input) const {
 }
 
 absl::Status RankInputs::giveOnce() {
-  for (const plan::Input *input : runtime::orEmpty(state.program().inputs()))
+  for (const plan::Input *input : plan::orEmpty(state.program().inputs()))
     if (input->kind() == InputKind::coordinate ||
         input->kind() == InputKind::extent ||
         input->kind() == InputKind::positions)
@@ -126,7 +126,7 @@ std::vector<double> RankInputs::randomWords(uint32_t microbatch) const {
 }
 
 absl::Status RankInputs::giveStep() {
-  for (const plan::Input *input : runtime::orEmpty(state.program().inputs())) {
+  for (const plan::Input *input : plan::orEmpty(state.program().inputs())) {
     std::vector<double> values;
     if (input->kind() == InputKind::learning_rate)
       values = {data.learningRate};
@@ -163,7 +163,7 @@ absl::Status RankInputs::giveMicrobatch(uint32_t action) {
   const runtime::RankProgram &tables = state.tables();
   const plan::Action &begun = tables.table.actions()[action];
   runtime::Where where{begun.list(), tables.copies.variantOf(action)};
-  for (const plan::Input *input : runtime::orEmpty(state.program().inputs())) {
+  for (const plan::Input *input : plan::orEmpty(state.program().inputs())) {
     if (!plan::isOfMicrobatch(input->kind()))
       continue;
     std::vector<double> values =

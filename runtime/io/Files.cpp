@@ -169,7 +169,7 @@ std::optional<FileKind> kindOf(const InputFile &file) {
   std::string start(std::min(file.size(), kindBytes), '\0');
   if (!file.readAt(0, start.data(), start.size()).ok())
     return std::nullopt;
-  return kindOf(start, file.size());
+  return meshwork::kindOf(start, file.size());
 }
 
 } // namespace meshwork::runtime

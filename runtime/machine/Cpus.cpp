@@ -126,14 +126,14 @@ std::vector<CoreShare> shareCores(const std::vector<int> &cpus, uint32_t ranks,
 absl::Status checkMachine(const plan::Plan &plan) {
   absl::flat_hash_set<std::string> present = presentFeatures();
   std::vector<std::string> missing;
-  for (const flatbuffers::String *feature : orEmpty(plan.cpu_features()))
+  for (const flatbuffers::String *feature : plan::orEmpty(plan.cpu_features()))
     if (!present.contains(kernelName(plain(feature->str()))))
-      missing.push_back(quote(feature));
+      missing.push_back(plan::quote(feature));
   if (missing.empty())
     return absl::OkStatus();
   return absl::FailedPreconditionError(absl::StrCat(
-      "the plan is for ", quote(plan.arch()), "; this machine's CPU lacks ",
-      absl::StrJoin(missing, ", "),
+      "the plan is for ", plan::quote(plan.arch()),
+      "; this machine's CPU lacks ", absl::StrJoin(missing, ", "),
       ": compile it with [target] arch = \"native\" on this machine"));
 }
 

@@ -7,6 +7,8 @@
 #include <algorithm>
 
 namespace meshwork::runtime {
+using plan::orEmpty;
+using plan::ViewInfo;
 namespace {
 /// What has ended is read where it lies.
 class ReadAtOnce : public Readout {
@@ -58,17 +60,19 @@ absl::StatusOr<RankProgram>
 RankProgram::create(const plan::Plan &plan, uint32_t rank, const Mesh &mesh) {
   const plan::Program &program =
       *plan.programs()->Get(plan::programOf(plan, rank));
-  absl::StatusOr<std::vector<ViewInfo>> views = decodeViews(plan, program);
+  absl::StatusOr<std::vector<ViewInfo>> views =
+      plan::decodeViews(plan, program);
   if (!views.ok())
     return views.status();
-  plan::ActionTable table = tableOf(program);
-  std::vector<std::vector<uint32_t>> setting = settingActions(program, table);
+  plan::ActionTable table = plan::tableOf(program);
+  std::vector<std::vector<uint32_t>> setting =
+      plan::settingActions(program, table);
   std::optional<plan::Lives> lives; // They take time, and most plans need none.
   if (needsLives(program))
-    lives.emplace(livesOf(program, table));
+    lives.emplace(plan::livesOf(program, table));
   plan::Copies copies = lives ? lives->copies() : plan::Copies();
   plan::Transfers transfers =
-      lives ? transfersOf(program, table, *lives) : plan::Transfers();
+      lives ? plan::transfersOf(program, table, *lives) : plan::Transfers();
   RankProgram made{plan,
                    program,
                    rank,
@@ -81,7 +85,7 @@ RankProgram::create(const plan::Plan &plan, uint32_t rank, const Mesh &mesh) {
                    std::move(transfers),
                    {}};
   for (uint32_t list = 0; list < made.table.lists().size(); ++list)
-    made.turns.push_back(repeatsOf(program, list).turns());
+    made.turns.push_back(plan::repeatsOf(program, list).turns());
   for (const ViewInfo &view : made.views) {
     uint64_t shift = 0;
     if (view.shifts)
@@ -133,7 +137,7 @@ std::string RankProgram::nameOf(uint32_t list, uint32_t at) const {
   const plan::Turn &turn = turns[list][at];
   std::string text = absl::StrCat(plan::nameOf(table.lists()[list]), "[",
                                   turn.instruction, "]");
-  size_t depth = repeatsOf(program, list).around(turn.instruction).size();
+  size_t depth = plan::repeatsOf(program, list).around(turn.instruction).size();
   for (size_t i = 0; i < depth; ++i)
     absl::StrAppend(&text, i == 0 ? " in turn " : ".", turn.turns[i]);
   return text;
@@ -162,10 +166,10 @@ PairRequest RankProgram::pairRequest(uint32_t list, const Mesh &mesh,
   bool sends = plan::sends(of.kind),
        isGradient = of.kind == plan::ListKind::send_grad ||
                     of.kind == plan::ListKind::recv_grad;
-  TransferOf op = transferOf(program, list);
+  plan::TransferOf op = plan::transferOf(program, list);
   // The number of the sender's stage.
   uint32_t stage = sends ? of.stage : isGradient ? of.stage + 1 : of.stage - 1;
-  const flatbuffers::String *name = listOf(program, list).Get(0)->name();
+  const flatbuffers::String *name = plan::listOf(program, list).Get(0)->name();
   PairRequest request{sends,
                       mesh.at(rank, op.axis, op.peer),
                       2 * stage + isGradient,
@@ -186,7 +190,7 @@ std::vector<layout::Cut> RankProgram::cutsOf(const plan::Input &input,
     sharer = ring[(mesh.index(rank, axes) + ring.size() - input.hop()) %
                   ring.size()];
   }
-  return runtime::cutsOf(plan, input, [&](uint32_t axis) {
+  return plan::cutsOf(plan, input, [&](uint32_t axis) {
     return mesh.coordinate(sharer, axis);
   });
 }

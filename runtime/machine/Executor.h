@@ -25,7 +25,7 @@ struct RankProgram {
   const plan::Plan &plan;
   const plan::Program &program;
   uint32_t rank;
-  std::vector<ViewInfo> views;
+  std::vector<plan::ViewInfo> views;
   std::vector<uint64_t> shifts; // bytes that each view's shifts come to
   std::vector<uint64_t> places; // of views, from the start of the arena
   plan::ActionTable table;
@@ -39,7 +39,7 @@ struct RankProgram {
   static absl::StatusOr<RankProgram> create(const plan::Plan &plan,
                                             uint32_t rank, const Mesh &mesh);
   const plan::Instruction &instruction(uint32_t list, uint32_t at) const {
-    return *listOf(program, list).Get(turns[list][at].instruction);
+    return *plan::listOf(program, list).Get(turns[list][at].instruction);
   }
   /// Moves `shifts` and `places` to where views are there.
   void moveTo(const Where &to);

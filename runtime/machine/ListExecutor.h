@@ -134,7 +134,7 @@ ListExecutor<Bound>::bind(Bound &bound, uint32_t list, uint32_t instruction,
                           const RankProgram &program, std::byte *arena,
                           BindCompute bindCompute) {
   const plan::Instruction &source =
-      *listOf(program.program, list).Get(instruction);
+      *plan::listOf(program.program, list).Get(instruction);
   bound.source = &source;
   bound.setsIn = program.setting[list][instruction];
   bound.wait = source.op_as_Wait();
@@ -152,8 +152,8 @@ ListExecutor<Bound>::bind(Bound &bound, uint32_t list, uint32_t instruction,
   if (status.ok())
     return status;
   return absl::Status(status.code(),
-                      absl::StrCat("instruction ", quote(source.name()), ": ",
-                                   status.message()));
+                      absl::StrCat("instruction ", plan::quote(source.name()),
+                                   ": ", status.message()));
 }
 
 template <typename Bound>

@@ -24,7 +24,7 @@ absl::Status config(const std::string &text) {
 }
 
 /// What must be the same in every process; files are not looked into.
-std::string textOf(const PlanFile &plan, const RunOptions &options) {
+std::string textOf(const plan::PlanFile &plan, const RunOptions &options) {
   XXH128_hash_t hash =
       XXH3_128bits(plan.payload().data(), plan.payload().size());
   return absl::StrCat(absl::Hex(hash.high64, absl::kZeroPad16),
@@ -76,7 +76,7 @@ absl::StatusOr<Processes> Processes::start(const RunOptions &options) {
   return processes;
 }
 
-absl::Status Processes::agreeOn(const PlanFile &plan,
+absl::Status Processes::agreeOn(const plan::PlanFile &plan,
                                 const RunOptions &options) const {
   if (!world)
     return absl::OkStatus();

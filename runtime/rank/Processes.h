@@ -26,7 +26,8 @@ public:
 
   /// As many processes as ranks (exit code 78), and the same plan and options
   /// in all of them: names the odd rank.
-  absl::Status agreeOn(const PlanFile &plan, const RunOptions &options) const;
+  absl::Status agreeOn(const plan::PlanFile &plan,
+                       const RunOptions &options) const;
   /// Cores of each rank, claimed for as long as this lives; of ranks elsewhere
   /// an empty share.
   absl::StatusOr<std::vector<CoreShare>> shareCores(uint32_t ranks,

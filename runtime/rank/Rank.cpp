@@ -47,18 +47,18 @@ absl::Status Rank::writeBack(uint32_t view, const HostView &from) {
   return executor->write(ofPlan.places[view], from.copy);
 }
 
-Part Rank::partOf(const plan::Parameter &parameter,
-                  const plan::Sharded &part) const {
-  return runtime::partOf(setup.plan, parameter.shape(), part,
-                         [this](uint32_t axis) {
-                           return setup.mesh.coordinate(setup.rank, axis);
-                         });
+plan::Part Rank::partOf(const plan::Parameter &parameter,
+                        const plan::Sharded &part) const {
+  return plan::partOf(setup.plan, parameter.shape(), part,
+                      [this](uint32_t axis) {
+                        return setup.mesh.coordinate(setup.rank, axis);
+                      });
 }
 
 uint32_t Rank::numChannels() const {
   uint32_t most = 0;
   for (uint32_t list = 0; list < table().lists().size(); ++list)
-    for (const plan::Instruction *instruction : listOf(program(), list))
+    for (const plan::Instruction *instruction : plan::listOf(program(), list))
       if (const plan::Collective *op = instruction->op_as_Collective())
         most = std::max(most, op->channel());
   return most;

@@ -86,7 +86,7 @@ public:
   const plan::Program &program() const { return ofPlan.program; }
   const plan::ActionTable &table() const { return ofPlan.table; }
   const plan::Instruction &instruction(uint32_t list, uint32_t index) const {
-    return *listOf(program(), list).Get(index);
+    return *plan::listOf(program(), list).Get(index);
   }
   /// What stands at a place of a list when all turns are written out.
   const plan::Turn &turn(uint32_t list, uint32_t at) const {
@@ -96,7 +96,9 @@ public:
   std::string nameOf(uint32_t list, uint32_t at) const {
     return ofPlan.nameOf(list, at);
   }
-  const ViewInfo &view(uint32_t index) const { return ofPlan.views[index]; }
+  const plan::ViewInfo &view(uint32_t index) const {
+    return ofPlan.views[index];
+  }
   /// Where the views of what stands at a place of the run's list are.
   Where where(const ListRun &run, uint32_t at) const {
     return {run.list, ofPlan.copies.variantOf(run.action),
@@ -112,8 +114,8 @@ public:
   /// Whether toHost gives views in place.
   bool isOnHost() const { return executor->hostArena() != nullptr; }
   /// What this rank holds of a parameter.
-  Part partOf(const plan::Parameter &parameter,
-              const plan::Sharded &part) const;
+  plan::Part partOf(const plan::Parameter &parameter,
+                    const plan::Sharded &part) const;
 
   /// Communication threads or streams; some may have nothing to do.
   uint32_t numChannels() const;

@@ -9,6 +9,8 @@
 #include <numeric>
 
 namespace meshwork::runtime {
+using plan::cutsOf;
+using plan::orEmpty;
 
 /// Inputs and results have no gaps (checkPlan).
 template <typename T>
@@ -186,7 +188,7 @@ std::optional<uint64_t> Rank::placeOf(plan::ResultKind kind) const {
 }
 
 absl::Status Rank::makeReadouts() {
-  lookAt = lookPoint(program(), ofPlan.views);
+  lookAt = plan::lookPoint(program(), ofPlan.views);
   for (Readout **one : {&lossReadout, &normReadout, &saturatedReadout,
                         &endReadouts[0], &endReadouts[1]})
     MESHWORK_ASSIGN_OR_RETURN(*one, executor->addReadout());

@@ -9,6 +9,7 @@
 #include <vector>
 
 namespace meshwork::runtime {
+using plan::ViewInfo;
 namespace {
 
 double element(plan::DType type, const std::byte *at) {
@@ -35,7 +36,7 @@ void forEachOfRow(const ViewInfo &view, int64_t row,
                   absl::FunctionRef<void(int64_t)> visit) {
   if (view.shape.empty())
     return visit(0);
-  int64_t unit = static_cast<int64_t>(sizeOf(view.dtype)), offset = 0;
+  int64_t unit = static_cast<int64_t>(plan::sizeOf(view.dtype)), offset = 0;
   size_t last = view.shape.size() - 1;
   for (size_t dim = last; dim-- > 0; row /= view.shape[dim])
     offset += row % view.shape[dim] * view.strides[dim] * unit;
@@ -124,7 +125,7 @@ void joinMaxima(const ViewInfo &view, absl::Span<std::byte> bytes) {
   ViewInfo part = view;
   part.shape.remove_prefix(1);
   part.strides.remove_prefix(1);
-  int64_t unit = static_cast<int64_t>(sizeOf(view.dtype)),
+  int64_t unit = static_cast<int64_t>(plan::sizeOf(view.dtype)),
           step = view.strides.front() * unit;
   auto at = [&](int64_t place) { return &bytes[static_cast<size_t>(place)]; };
   auto join = [&](int64_t first) {

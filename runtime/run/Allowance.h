@@ -22,7 +22,7 @@ namespace meshwork::runtime {
 ///                  functions)
 ///   8 bits         a place of the last bit and 0.03
 ///   i32            nothing
-double shareOfAllowance(const ViewInfo &view,
+double shareOfAllowance(const plan::ViewInfo &view,
                         absl::Span<const std::byte> expected,
                         absl::Span<const std::byte> got, bool inexact,
                         ThreadTeam &team);
@@ -30,6 +30,6 @@ double shareOfAllowance(const ViewInfo &view,
 /// Sets the parts of maxima, along the view's first dim, to the largest of them
 /// (NaN where one is): devices that cut the rows otherwise agree on nothing
 /// else.
-void joinMaxima(const ViewInfo &view, absl::Span<std::byte> bytes);
+void joinMaxima(const plan::ViewInfo &view, absl::Span<std::byte> bytes);
 
 } // namespace meshwork::runtime

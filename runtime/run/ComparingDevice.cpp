@@ -95,7 +95,7 @@ private:
 
   absl::Status compare(const plan::Instruction &one,
                        const plan::Operand &operand, bool maxima) {
-    const ViewInfo &view = program.views[operand.view];
+    const plan::ViewInfo &view = program.views[operand.view];
     got.resize(view.spanBytes);
     MESHWORK_RETURN_IF_ERROR(
         tested->read(program.places[operand.view], absl::MakeSpan(got)));
@@ -109,7 +109,7 @@ private:
     double most = shareOfAllowance(view, wanted, got, inexact, team());
     std::string kind = plan::EnumNameOperation(one.op_type());
     std::string where =
-        absl::StrCat(operand.role, " of ", quote(one.name()), ", ",
+        absl::StrCat(operand.role, " of ", plan::quote(one.name()), ", ",
                      describe(view), ", rank ", program.rank);
     results.note(absl::StrCat(kind, inexact ? " (bf16)" : " (f32)"), most,
                  where);

@@ -186,7 +186,8 @@ absl::Status runIn(Processes &processes, const RunOptions &options) {
   TrainerParts parts;
   parts.processes = &processes;
   auto work = processes.fileWork("it reads the plan");
-  absl::StatusOr<std::unique_ptr<PlanFile>> file = PlanFile::open(options.plan);
+  absl::StatusOr<std::unique_ptr<plan::PlanFile>> file =
+      plan::PlanFile::open(options.plan);
   MESHWORK_RETURN_IF_ERROR(file.status());
   parts.plan = std::move(*file);
   work.reset();

@@ -14,13 +14,13 @@ absl::StatusOr<uint64_t> checkCopies(const plan::Plan &plan,
     return copies;
   for (uint32_t rank = 0; rank < cores.size(); ++rank)
     if (cores[rank].threads > 0) {
-      copies += savedBytes(plan, rank);
+      copies += plan::savedBytes(plan, rank);
       ++ranks;
     }
   // A GPU's own memory is counted elsewhere.
   uint64_t here = copies + (plan.device() == plan::Device::cpu ? planned : 0);
-  if (!checkedMul(here, ranks == 1 ? ranksHere : 1, here))
-    return bad("the memory of all ranks does not fit 64 bits");
+  if (!plan::checkedMul(here, ranks == 1 ? ranksHere : 1, here))
+    return plan::bad("the memory of all ranks does not fit 64 bits");
   uint64_t available = availableBytes();
   if (here <= available)
     return copies;

@@ -84,9 +84,9 @@ void Resume::load(Candidate &candidate) const {
   if (!candidate.damage.ok())
     return;
   if ((*opened)->manifest().progress.step > INT32_MAX) {
-    candidate.damage = bad(quote(candidate.path), ": is of step ",
-                           (*opened)->manifest().progress.step,
-                           ", expected at most ", INT32_MAX);
+    candidate.damage = plan::bad(quote(candidate.path), ": is of step ",
+                                 (*opened)->manifest().progress.step,
+                                 ", expected at most ", INT32_MAX);
     return;
   }
   candidate.match = matchCheckpoint(plan, **opened, *model);

@@ -7,6 +7,7 @@
 #include <set>
 
 namespace meshwork::runtime {
+using plan::orEmpty;
 namespace {
 
 const plan::Parameter *find(const plan::Program &program,
@@ -46,7 +47,7 @@ absl::StatusOr<Held> held(const Rank &rank, const Holder &holder,
   return Held{std::move(*host), std::move(inShape)};
 }
 
-std::vector<float> packed(const Strided &from, const Block &block) {
+std::vector<float> packed(const Strided &from, const plan::Block &block) {
   Box box(block.extent, from.strides, rowMajor(block.extent),
           offsetOf(from.strides, block.offset), 0);
   std::vector<float> values(static_cast<size_t>(box.elements()));
@@ -58,8 +59,8 @@ std::vector<float> packed(const Strided &from, const Block &block) {
 const plan::Sharded &savedPart(const plan::Parameter &parameter,
                                StatePart part) {
   return part == StatePart::master
-             ? masterOf(parameter)
-             : *statePart(parameter, plan::StateRole::gradient);
+             ? plan::masterOf(parameter)
+             : *plan::statePart(parameter, plan::StateRole::gradient);
 }
 
 std::vector<int64_t> rowMajor(const std::vector<int64_t> &shape) {
@@ -100,10 +101,10 @@ std::vector<GlobalTensor> globalTensors(const plan::Plan &plan,
         tensors.push_back({plan.programs()->Get(program), parameter, {}});
         seen.emplace_back();
       }
-      Part held =
-          partOf(plan, parameter->shape(), savedPart(*parameter, part),
-                 [&](uint32_t axis) { return mesh.coordinate(rank, axis); });
-      for (Block &block : held.blocks())
+      plan::Part held = plan::partOf(
+          plan, parameter->shape(), savedPart(*parameter, part),
+          [&](uint32_t axis) { return mesh.coordinate(rank, axis); });
+      for (plan::Block &block : held.blocks())
         if (seen[at->second].insert(block.begin).second)
           tensors[at->second].holders.push_back(
               {rank, std::move(block), held.shape});

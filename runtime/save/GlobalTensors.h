@@ -19,7 +19,7 @@ const plan::Sharded &savedPart(const plan::Parameter &parameter,
 /// The lowest rank that holds a block.
 struct Holder {
   uint32_t rank;
-  Block block;
+  plan::Block block;
   std::vector<int64_t> shape; // of the part that the block lies in
 };
 

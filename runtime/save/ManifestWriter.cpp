@@ -15,10 +15,11 @@
 #include <unistd.h>
 
 namespace meshwork::runtime {
+using plan::orEmpty;
 namespace {
 std::vector<StoredTensor> storedTensors(const plan::Plan &plan) {
   std::vector<StoredTensor> stored;
-  for (const SavedTensor &tensor : savedTensors(plan)) {
+  for (const plan::SavedTensor &tensor : plan::savedTensors(plan)) {
     StoredTensor &to = stored.emplace_back();
     const plan::Parameter &parameter = *tensor.parameter;
     to.name = parameter.name()->str();
@@ -26,8 +27,8 @@ std::vector<StoredTensor> storedTensors(const plan::Plan &plan) {
                     orEmpty(parameter.shape()).end());
     to.fileShape.assign(orEmpty(parameter.file_shape()).begin(),
                         orEmpty(parameter.file_shape()).end());
-    for (const SavedState &state : tensor.states)
-      to.states.push_back({state.name, storedType(state), {}});
+    for (const plan::SavedState &state : tensor.states)
+      to.states.push_back({state.name, plan::storedType(state), {}});
   }
   return stored;
 }
@@ -48,7 +49,7 @@ absl::Status add(const SaveEntries &entries, Manifest &manifest) {
 }
 } // namespace
 
-ManifestWriter::ManifestWriter(std::shared_ptr<const PlanFile> plan,
+ManifestWriter::ManifestWriter(std::shared_ptr<const plan::PlanFile> plan,
                                const RunOptions &options, RunSettings settings,
                                std::shared_ptr<Reporter> reporter)
     : plan(std::move(plan)), options(options), settings(std::move(settings)),

@@ -26,7 +26,7 @@ struct Save {
 class ManifestWriter {
 public:
   /// `reporter` may be null where nothing is told.
-  ManifestWriter(std::shared_ptr<const PlanFile> plan,
+  ManifestWriter(std::shared_ptr<const plan::PlanFile> plan,
                  const RunOptions &options, RunSettings settings,
                  std::shared_ptr<Reporter> reporter);
   ~ManifestWriter();
@@ -47,7 +47,7 @@ private:
   absl::Status told(const Save &save, absl::Status status,
                     uint64_t bytes) const;
 
-  std::shared_ptr<const PlanFile> plan;
+  std::shared_ptr<const plan::PlanFile> plan;
   RunOptions options;
   RunSettings settings;
   std::shared_ptr<Reporter> reporter;

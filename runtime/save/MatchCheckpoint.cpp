@@ -13,6 +13,8 @@
 #include <set>
 
 namespace meshwork::runtime {
+using plan::bad;
+using plan::SavedTensor;
 namespace {
 /// "missing: a, b and 7 more"
 struct Named {
@@ -45,7 +47,8 @@ absl::Status matchParameters(const std::vector<SavedTensor> &tensors,
     std::string name = tensor.parameter->name()->str();
     known.insert(name);
     const StoredTensor *stored = checkpoint.find(name);
-    std::vector<int64_t> shape = sizesOf(orEmpty(tensor.parameter->shape()));
+    std::vector<int64_t> shape =
+        sizesOf(plan::orEmpty(tensor.parameter->shape()));
     if (!stored)
       missing.names.push_back(quote(name));
     else if (stored->shape != shape)
@@ -71,7 +74,7 @@ absl::Status matchStates(const std::vector<SavedTensor> &tensors,
   std::set<std::string> ofPlan, stored;
   Named missing{"missing: "}, extra{"not kept by the plan: "};
   for (const SavedTensor &tensor : tensors)
-    for (const SavedState &state : tensor.states)
+    for (const plan::SavedState &state : tensor.states)
       if (isOfOptimizer(state.name) && !state.part->is_number())
         ofPlan.insert(absl::StrCat(quote(state.name), " of ",
                                    quote(tensor.parameter->name()->str())));
@@ -123,7 +126,7 @@ absl::Status matchModel(const std::string &saved, const std::string &ofPlan) {
 absl::Status matchCheckpoint(const plan::Plan &plan,
                              const Checkpoint &checkpoint,
                              const std::string &model) {
-  std::vector<SavedTensor> tensors = savedTensors(plan);
+  std::vector<SavedTensor> tensors = plan::savedTensors(plan);
   absl::Status status = matchParameters(tensors, checkpoint);
   bool hasWeights = status.ok();
   if (status.ok())

@@ -54,7 +54,8 @@ class Match {
 public:
   Match(const plan::Plan &plan, const SafeTensorsReader &file) : file(file) {
     for (const plan::Program *program : *plan.programs())
-      for (const plan::Parameter *parameter : orEmpty(program->parameters()))
+      for (const plan::Parameter *parameter :
+           plan::orEmpty(program->parameters()))
         parameters.try_emplace(parameter->name()->str(), parameter);
   }
 
@@ -146,12 +147,13 @@ absl::Status Match::verdict() const {
     parts.push_back("of another shape: " + firstOf(reshaped));
   if (parts.empty())
     return absl::OkStatus();
-  return bad("the weights are of another model; ", absl::StrJoin(parts, "; "));
+  return plan::bad("the weights are of another model; ",
+                   absl::StrJoin(parts, "; "));
 }
 
 absl::Status Match::compareHead(const std::string &embedding) {
   std::string head(headName);
-  absl::Status differs = bad(
+  absl::Status differs = plan::bad(
       quote(head), " and ", quote(embedding),
       " differ, but the plan's model uses the latter for both: import it with "
       "\"tie_word_embeddings\": false, or take the head out of the file");

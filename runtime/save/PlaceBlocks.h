@@ -11,7 +11,8 @@ namespace meshwork::runtime {
 /// part as the host sees it, in whose shape Block::offset counts.
 absl::Status placeBlocks(
     Rank &rank, const plan::Parameter &parameter, const plan::Sharded &part,
-    absl::FunctionRef<absl::Status(const Strided &, const Block &)> fillOne);
+    absl::FunctionRef<absl::Status(const Strided &, const plan::Block &)>
+        fillOne);
 
 /// What an optimizer keeps, as it begins. Behind the tensor's end it stays
 /// zero.

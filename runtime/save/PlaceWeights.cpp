@@ -11,6 +11,8 @@
 #include <algorithm>
 
 namespace meshwork::runtime {
+using plan::Block;
+using plan::orEmpty;
 namespace {
 constexpr int64_t chunkElements = 1 << 16;
 constexpr int64_t bufferElements = 4096; // on a thread's stack
@@ -131,7 +133,7 @@ absl::Status placeBlocks(
     absl::FunctionRef<absl::Status(const Strided &, const Block &)> fillOne) {
   absl::StatusOr<HostView> host = rank.toHost(part.view());
   MESHWORK_RETURN_IF_ERROR(host.status());
-  Part held = rank.partOf(parameter, part);
+  plan::Part held = rank.partOf(parameter, part);
   Strided to =
       inPartShape(host->tensor, held.shape, rank.view(part.view()).contiguous);
   for (const Block &block : held.blocks())
@@ -153,7 +155,7 @@ absl::Status placeWeights(Rank &rank, const SafeTensorsReader *file,
                           uint64_t seed) {
   for (const plan::Parameter *parameter :
        orEmpty(rank.program().parameters())) {
-    const plan::Sharded &master = masterOf(*parameter);
+    const plan::Sharded &master = plan::masterOf(*parameter);
     MESHWORK_RETURN_IF_ERROR(place(rank, *parameter, master, file, seed));
     for (const plan::State *state : orEmpty(parameter->states()))
       if (state->role() == plan::StateRole::optimizer)

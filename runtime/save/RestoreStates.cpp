@@ -28,7 +28,7 @@ public:
       : rank(rank), checkpoint(checkpoint) {}
 
   void add(std::string tensor, std::string state, const Strided &to,
-           const Block &block) {
+           const plan::Block &block) {
     Box box(block.extent, rowMajor(block.extent), to.strides, 0,
             offsetOf(to.strides, block.offset));
     boxes.push_back({std::move(tensor), std::move(state), block.begin,
@@ -71,8 +71,8 @@ bool hasState(const Checkpoint &checkpoint, const std::string &tensor,
 
 /// Whether the plan's own checkpoints have bf16 weights.
 bool roundsAtRandom(const plan::Plan &plan) {
-  for (const SavedTensor &tensor : savedTensors(plan))
-    for (const SavedState &state : tensor.states)
+  for (const plan::SavedTensor &tensor : plan::savedTensors(plan))
+    for (const plan::SavedState &state : tensor.states)
       if (state.name == plan::roundedWeightState)
         return true;
   return false;
@@ -93,7 +93,7 @@ std::string storedName(const Checkpoint &checkpoint,
 /// itself.
 bool isRestored(const plan::Parameter &parameter, const plan::State &state) {
   bool isTwice = state.role() == plan::StateRole::master &&
-                 state.part()->view() == weightView(parameter);
+                 state.part()->view() == plan::weightView(parameter);
   return state.role() != plan::StateRole::gradient && !isTwice;
 }
 
@@ -114,8 +114,8 @@ absl::Status restoreStates(Rank &rank, const plan::Plan &plan,
   bool readsRounded = roundsAtRandom(plan);
   Wanted wanted(rank, checkpoint);
   for (const plan::Parameter *parameter :
-       orEmpty(rank.program().parameters())) {
-    for (const plan::State *state : orEmpty(parameter->states())) {
+       plan::orEmpty(rank.program().parameters())) {
+    for (const plan::State *state : plan::orEmpty(parameter->states())) {
       if (!isRestored(*parameter, *state))
         continue;
       if (beginsAnew(checkpoint, *parameter, *state)) {
@@ -124,7 +124,7 @@ absl::Status restoreStates(Rank &rank, const plan::Plan &plan,
       }
       MESHWORK_RETURN_IF_ERROR(placeBlocks(
           rank, *parameter, *state->part(),
-          [&](const Strided &to, const Block &block) {
+          [&](const Strided &to, const plan::Block &block) {
             wanted.add(parameter->name()->str(),
                        storedName(checkpoint, *parameter, *state, readsRounded),
                        to, block);

@@ -117,7 +117,7 @@ absl::StatusOr<Progress> Resume::restore(Rank &rank, Transport &transport,
     if (newest.empty())
       newest = why;
   }
-  return bad("--resume: no checkpoint is good; ", newest);
+  return plan::bad("--resume: no checkpoint is good; ", newest);
 }
 
 /// A name beside `path` that is free.

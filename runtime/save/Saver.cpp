@@ -147,7 +147,7 @@ absl::Status Saver::write(SaveEntries &to) const {
   MESHWORK_RETURN_IF_ERROR(written.status());
   to.files.push_back(std::move(written->file));
   for (size_t i = 0; i < snapshot.boxes().size(); ++i) {
-    const OwnBox &box = snapshot.boxes()[i];
+    const plan::OwnBox &box = snapshot.boxes()[i];
     to.boxes.push_back({box.tensor, box.state, 0, written->offsets[i],
                         box.block.begin, box.block.extent});
   }

@@ -3,6 +3,8 @@
 #include "runtime/save/GlobalTensors.h"
 
 namespace meshwork::runtime {
+using plan::Block;
+using plan::elementsOf;
 namespace {
 constexpr int64_t pieceElements = int64_t{1} << 20;
 
@@ -21,8 +23,8 @@ void pack(const Strided &part, const Block &block, std::byte *to) {
 absl::StatusOr<Snapshot> Snapshot::create(const Rank &rank,
                                           const plan::Plan &plan, bool copies) {
   Snapshot snapshot(rank);
-  snapshot.all = savedTensors(plan);
-  snapshot.own = ownBoxes(plan, snapshot.all, rank.rank());
+  snapshot.all = plan::savedTensors(plan);
+  snapshot.own = plan::ownBoxes(plan, snapshot.all, rank.rank());
   snapshot.places = {0};
   std::vector<BoxToWrite> boxes = snapshot.toWrite();
   MESHWORK_RETURN_IF_ERROR(checkBoxes(boxes));
@@ -42,7 +44,7 @@ absl::Status Snapshot::takeMemory() {
     int64_t all = elementsOf(own[i].block), place = 0;
     uint64_t width = (places[i + 1] - places[i]) / static_cast<uint64_t>(all);
     for (const Block &block :
-         piecesOf(own[i].block, rank->isOnHost() ? pieceElements : all)) {
+         plan::piecesOf(own[i].block, rank->isOnHost() ? pieceElements : all)) {
       pieces.push_back(
           {i, block, places[i] + static_cast<uint64_t>(place) * width});
       place += elementsOf(block);
@@ -54,16 +56,18 @@ absl::Status Snapshot::takeMemory() {
 
 std::vector<BoxToWrite> Snapshot::toWrite() const {
   std::vector<BoxToWrite> boxes;
-  for (const OwnBox &box : own) {
-    const SavedTensor &tensor = all[box.tensor];
-    const SavedState &state = tensor.states[box.state];
+  for (const plan::OwnBox &box : own) {
+    const plan::SavedTensor &tensor = all[box.tensor];
+    const plan::SavedState &state = tensor.states[box.state];
     boxes.push_back({tensor.parameter->name()->str(), state.name,
-                     storedType(state), box.block.begin, box.block.extent});
+                     plan::storedType(state), box.block.begin,
+                     box.block.extent});
   }
   return boxes;
 }
 
-absl::StatusOr<Snapshot::Source> Snapshot::sourceOf(const OwnBox &box) const {
+absl::StatusOr<Snapshot::Source>
+Snapshot::sourceOf(const plan::OwnBox &box) const {
   absl::StatusOr<HostView> host = rank->toHostBeside(box.view);
   MESHWORK_RETURN_IF_ERROR(host.status());
   Strided part =
@@ -112,7 +116,7 @@ absl::Status Snapshot::produce(size_t box, WriteBytes write) const {
   absl::StatusOr<Source> source = sourceOf(own[box]);
   MESHWORK_RETURN_IF_ERROR(source.status());
   std::vector<std::byte> buffer;
-  for (const Block &piece : piecesOf(own[box].block, pieceElements)) {
+  for (const Block &piece : plan::piecesOf(own[box].block, pieceElements)) {
     buffer.resize(
         static_cast<size_t>(elementsOf(piece) * source->part.width()));
     pack(source->part, piece, buffer.data());

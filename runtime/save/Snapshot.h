@@ -19,7 +19,7 @@ public:
   static absl::StatusOr<Snapshot> create(const Rank &rank,
                                          const plan::Plan &plan, bool copies);
 
-  const std::vector<OwnBox> &boxes() const { return own; }
+  const std::vector<plan::OwnBox> &boxes() const { return own; }
   /// How a file tells of them.
   std::vector<BoxToWrite> toWrite() const;
 
@@ -43,7 +43,7 @@ private:
   };
   struct Piece {
     size_t box;
-    Block block;
+    plan::Block block;
     uint64_t place; // in the copy
   };
   struct Copying {
@@ -53,13 +53,13 @@ private:
     size_t done = 0;
     absl::Status status;
   };
-  absl::StatusOr<Source> sourceOf(const OwnBox &box) const;
+  absl::StatusOr<Source> sourceOf(const plan::OwnBox &box) const;
   absl::Status takeMemory();
   absl::Status copyPiece(const Piece &piece) const;
 
   const Rank *rank;
-  std::vector<SavedTensor> all;
-  std::vector<OwnBox> own;
+  std::vector<plan::SavedTensor> all;
+  std::vector<plan::OwnBox> own;
   std::vector<uint64_t> places; // of boxes in the copy, and its end
   std::optional<Arena> copy;
   std::vector<Piece> pieces; // to copy

@@ -6,6 +6,7 @@
 #include "runtime/io/IoStatus.h"
 
 namespace meshwork::runtime {
+using plan::orEmpty;
 namespace {
 uint64_t elementsOf(const std::vector<uint64_t> &shape) {
   uint64_t elements = 1;
@@ -22,7 +23,7 @@ const float *asInFile(const GlobalTensor &tensor, StatePart part,
     return nullptr;
   const Rank &rank = *ranks[tensor.holders[0].rank];
   uint32_t view = savedPart(*tensor.parameter, part).view();
-  const ViewInfo &info = rank.view(view);
+  const plan::ViewInfo &info = rank.view(view);
   bool same = &rank.program() == tensor.program && info.contiguous &&
               info.dtype == plan::DType::f32 &&
               tensor.holders[0].shape == tensor.holders[0].block.extent;
@@ -74,13 +75,13 @@ absl::Status checkGradientsKept(const plan::Plan &plan) {
   for (const plan::Program *program : *plan.programs()) {
     for (const plan::Parameter *parameter : orEmpty(program->parameters())) {
       const plan::Buffer *buffer = nullptr;
-      if (uint32_t view = gradientView(*parameter); view != plan::noView)
+      if (uint32_t view = plan::gradientView(*parameter); view != plan::noView)
         buffer = program->buffers()->Get(program->views()->Get(view)->buffer());
       if (!buffer || !buffer->persistent())
         return withExitCode(
             absl::NotFoundError(absl::StrCat(
                 "--save-gradients: the plan does not keep the gradient of ",
-                quote(parameter->name()), " to the end of a step")),
+                plan::quote(parameter->name()), " to the end of a step")),
             ExitCode::badData);
     }
   }

@@ -45,7 +45,7 @@ absl::Status explainBadStep(Rank &rank, Transport &transport, uint64_t step,
   MESHWORK_ASSIGN_OR_RETURN(
       first, firstOf(transport, rank.rank(), mine ? mine : scan.first));
   bool ofNorm = std::isfinite(look.loss);
-  return bad(
+  return plan::bad(
       whatIsBad(step, look), "; ", consequence, ". ",
       !ofNorm    ? ""
       : gradient ? gradient->text + "; "

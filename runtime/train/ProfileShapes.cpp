@@ -3,6 +3,7 @@
 #include "meshwork/Plan/Frame.h"
 
 namespace meshwork::runtime {
+using plan::ViewInfo;
 namespace {
 const char *text(bool value) { return value ? "true" : "false"; }
 

@@ -11,12 +11,13 @@
 #include <cstring>
 
 namespace meshwork::runtime {
+using plan::ViewInfo;
 namespace {
 
 /// The exponent bits of f32 and bf16 lie at the same place of the upper half.
 bool isNonFinite(const std::byte *at, plan::DType type, bool &isNan) {
   uint32_t bits = 0;
-  std::memcpy(&bits, at, sizeOf(type)); // little endian
+  std::memcpy(&bits, at, plan::sizeOf(type)); // little endian
   if (type == plan::DType::bf16)
     bits <<= 16;
   if (plan::isFloat8(type))
@@ -33,7 +34,8 @@ const char *scan(const ViewInfo &view, const std::byte *data, size_t dim) {
       return nullptr;
     return isNan ? "NaN" : "infinity";
   }
-  int64_t step = view.strides[dim] * static_cast<int64_t>(sizeOf(view.dtype));
+  int64_t step =
+      view.strides[dim] * static_cast<int64_t>(plan::sizeOf(view.dtype));
   for (int64_t i = 0; i < view.shape[dim]; ++i)
     if (const char *found = scan(view, data + i * step, dim + 1))
       return found;
@@ -65,14 +67,15 @@ void NonFiniteScan::after(const ListRun &run, uint32_t at, int64_t, int64_t,
     bool isOfOne = plan::isOfMicrobatch(rank.table().lists()[run.list].kind);
     first = Finding{false, run.action, at, rank.rank(), ""};
     first->isReceived = source.op_as_Receive() != nullptr;
-    first->text = absl::StrCat(
-        "the first is a", found[0] == 'i' ? "n " : " ", found, " in ",
-        quote(buffer.name()), ", written by instruction ", quote(source.name()),
-        " (", plan::EnumNameOperation(source.op_type()), ", ",
-        rank.nameOf(run.list, at), ")",
-        isOfOne ? absl::StrCat(" in microbatch ", run.microbatch)
-                : std::string(),
-        " on rank ", rank.rank());
+    first->text =
+        absl::StrCat("the first is a", found[0] == 'i' ? "n " : " ", found,
+                     " in ", plan::quote(buffer.name()),
+                     ", written by instruction ", plan::quote(source.name()),
+                     " (", plan::EnumNameOperation(source.op_type()), ", ",
+                     rank.nameOf(run.list, at), ")",
+                     isOfOne ? absl::StrCat(" in microbatch ", run.microbatch)
+                             : std::string(),
+                     " on rank ", rank.rank());
   });
 }
 
@@ -107,15 +110,15 @@ std::optional<Finding> scanViews(const Rank &rank, const char *what,
                                  ViewsOf viewsOf) {
   uint32_t index = 0;
   for (const plan::Parameter *parameter :
-       orEmpty(rank.program().parameters())) {
+       plan::orEmpty(rank.program().parameters())) {
     for (uint32_t view : viewsOf(*parameter)) {
       const char *found = view == plan::noView ? nullptr : foundIn(rank, view);
       if (!found)
         continue;
       Finding finding{true, 0, index, rank.rank(), ""};
-      finding.text =
-          absl::StrCat(what, quote(parameter->name()), " of rank ", rank.rank(),
-                       verb, found[0] == 'i' ? "n " : " ", found, when);
+      finding.text = absl::StrCat(what, plan::quote(parameter->name()),
+                                  " of rank ", rank.rank(), verb,
+                                  found[0] == 'i' ? "n " : " ", found, when);
       return finding;
     }
     ++index;
@@ -127,15 +130,15 @@ std::optional<Finding> scanViews(const Rank &rank, const char *what,
 std::optional<Finding> scanParameters(const Rank &rank) {
   return scanViews(rank, "parameter ", " held a", " before the step",
                    [](const plan::Parameter &parameter) {
-                     return std::array{masterOf(parameter).view(),
-                                       weightView(parameter)};
+                     return std::array{plan::masterOf(parameter).view(),
+                                       plan::weightView(parameter)};
                    });
 }
 
 std::optional<Finding> scanGradients(const Rank &rank) {
   return scanViews(rank, "the gradient of ", " holds a", "",
                    [](const plan::Parameter &parameter) {
-                     return std::array{gradientView(parameter)};
+                     return std::array{plan::gradientView(parameter)};
                    });
 }
 

@@ -46,6 +46,6 @@ std::optional<Finding> scanParameters(const Rank &rank);
 std::optional<Finding> scanGradients(const Rank &rank);
 
 /// "NaN", "infinity", or null when all elements of `view` are finite.
-const char *nonFiniteIn(const ViewInfo &view, const std::byte *data);
+const char *nonFiniteIn(const plan::ViewInfo &view, const std::byte *data);
 
 } // namespace meshwork::runtime

@@ -18,7 +18,7 @@
 namespace meshwork::runtime {
 
 struct TrainerParts {
-  std::shared_ptr<const PlanFile> plan;
+  std::shared_ptr<const plan::PlanFile> plan;
   std::shared_ptr<Device> device; // ends before the trainer's transport
   std::shared_ptr<const TokenSource> tokens;        // null: no steps
   std::shared_ptr<const SafeTensorsReader> weights; // null: from the seed

@@ -51,9 +51,9 @@ public:
     if (failed(emitted))
       return;
     list = emitted->library.kernels;
-    auto target =
-        target::resolveCudaTarget("sm_80", [&] { return module->emitError(); });
-    auto texts = target::compileToPtx(
+    auto target = codegen::resolveCudaTarget(
+        "sm_80", [&] { return module->emitError(); });
+    auto texts = codegen::compileToPtx(
         {emitted->clusterModule, emitted->libraryModule, deviceLibrary()},
         {*target});
     if (succeeded(texts))

@@ -39,8 +39,8 @@ std::string runEmulated(gpu::GPUModuleOp module, const GpuKernel &kernel,
                         ArrayRef<uint64_t> arguments, ArrayRef<Bytes> memory,
                         StringRef arch, ArrayRef<Blocks> blocks) {
   auto target =
-      target::resolveCudaTarget(arch, [&] { return module.emitError(); });
-  auto texts = target::compileToPtx({module, nullptr, {}}, *target);
+      codegen::resolveCudaTarget(arch, [&] { return module.emitError(); });
+  auto texts = codegen::compileToPtx({module, nullptr, {}}, *target);
   if (failed(texts))
     return "no PTX";
   auto code = ptx::Module::parse(texts->front());

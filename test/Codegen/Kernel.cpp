@@ -33,7 +33,7 @@ void Kernel::compile(const std::string &text, const std::string &arch,
     messages += diagnostic.str() + "\n";
   });
   auto source = parseSourceString<ModuleOp>(text, &context);
-  auto target = target::resolveCpuTarget(
+  auto target = codegen::resolveCpuTarget(
       arch, [&] { return emitError(UnknownLoc::get(&context)); });
   if (!source || failed(target))
     return;
@@ -54,7 +54,7 @@ void Kernel::compile(const std::string &text, const std::string &arch,
     return;
   if (getenv("MESHWORK_TEST_DUMP"))
     kernels->dump();
-  auto object = target::compileToSharedObject(*kernels, *target);
+  auto object = codegen::compileToSharedObject(*kernels, *target);
   if (succeeded(object))
     bytes = std::move(*object);
 }

@@ -57,8 +57,8 @@ TEST(Estimate, isTheSumOfWhatRuns) {
 
 /// The first sum of the update, on a channel, under the second one.
 plan::PlanT beside() {
-  plan::PlanT plan = runtime::test::tinyPlan({.ranks = 2});
-  auto &update = runtime::test::updateOf(*plan.programs[0]);
+  plan::PlanT plan = plan::test::tinyPlan({.ranks = 2});
+  auto &update = plan::test::updateOf(*plan.programs[0]);
   update[0]->op.AsCollective()->channel = 1;
   auto wait = std::make_unique<plan::InstructionT>();
   plan::WaitT op;
@@ -70,7 +70,7 @@ plan::PlanT beside() {
 
 TEST(Estimate, aChannelHidesUntilItIsWaitedFor) {
   flatbuffers::FlatBufferBuilder builder;
-  plan::PlanT source = beside(), before = runtime::test::tinyPlan({.ranks = 2});
+  plan::PlanT source = beside(), before = plan::test::tinyPlan({.ranks = 2});
   auto secondsOf = [&](const plan::PlanT &plan, const cost::Machine &on) {
     builder.Clear();
     builder.Finish(plan::Plan::Pack(builder, &plan));
@@ -80,7 +80,7 @@ TEST(Estimate, aChannelHidesUntilItIsWaitedFor) {
     return estimate(packed, program, Listing(program), on, cost::Ranks::threads)
         .seconds;
   };
-  const auto &update = runtime::test::updateOf(*before.programs[0]);
+  const auto &update = plan::test::updateOf(*before.programs[0]);
   auto time = [](const plan::InstructionT &sum) {
     return 1e-2 + static_cast<double>(sum.bytes) / 1e6;
   };
@@ -94,7 +94,7 @@ TEST(Estimate, aChannelHidesUntilItIsWaitedFor) {
 }
 
 TEST(Estimate, isOfTheMachineInThePlansSpec) {
-  plan::PlanT plan = runtime::test::tinyPlan();
+  plan::PlanT plan = plan::test::tinyPlan();
   EXPECT_HAS(text(Loaded(plan).plan()), "\nEstimated time on cpu: ");
   plan.spec = "[target]\nmachine = \"xeon-2\"\n";
   EXPECT_HAS(text(Loaded(plan).plan()), "\nEstimated time on xeon-2: ");

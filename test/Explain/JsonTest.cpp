@@ -54,8 +54,8 @@ TEST(Json, hasTheKeysOfTheContract) {
 }
 
 TEST(Json, tellsOfMeshAndSpec) {
-  auto plan = runtime::test::tinyPlan({.ranks = 2});
-  runtime::test::addAxis(plan, "tp", 2);
+  auto plan = plan::test::tinyPlan({.ranks = 2});
+  plan::test::addAxis(plan, "tp", 2);
   plan.spec = "[mesh]\naxes = [\"dp=2\", \"tp=2\"]\n";
   Json object = parsed(Loaded(plan));
   EXPECT_EQ(object["format_version"], 1);
@@ -94,10 +94,10 @@ TEST(Json, tellsWhatUsesATensor) {
 }
 
 TEST(Json, namesTheRanksOfEachClass) {
-  auto plan = runtime::test::tinyPlan({.ranks = 2});
+  auto plan = plan::test::tinyPlan({.ranks = 2});
   EXPECT_EQ(parsed(Loaded(plan))["rank_classes"][0]["ranks"], nullptr);
   plan.programs.push_back(std::make_unique<plan::ProgramT>(*plan.programs[0]));
-  runtime::test::setPrograms(plan, {1, 0});
+  plan::test::setPrograms(plan, {1, 0});
   Json classes = parsed(Loaded(plan))["rank_classes"];
   EXPECT_EQ(classes[0]["ranks"], Json::array({1}));
   EXPECT_EQ(classes[1]["ranks"], Json::array({0}));
@@ -126,7 +126,7 @@ TEST(Json, hasTheValuesOfThePlan) {
 
 /// Kinds without a key of their own are scratch, so that nothing is left out.
 TEST(Json, workspaceHoldsTheRest) {
-  auto plan = runtime::test::tinyPlan();
+  auto plan = plan::test::tinyPlan();
   uint64_t before = parsed(Loaded(plan))["memory_per_rank_bytes"]["workspace"];
   plan.programs[0]->workspace_bytes_per_thread = 1000;
   EXPECT_EQ(parsed(Loaded(plan))["memory_per_rank_bytes"]["workspace"],
@@ -139,10 +139,10 @@ TEST(Json, workspaceHoldsTheRest) {
 }
 
 TEST(Json, memoryIsThatOfTheRankThatNeedsMost) {
-  auto plan = runtime::test::tinyPlan({.ranks = 2});
+  auto plan = plan::test::tinyPlan({.ranks = 2});
   plan.programs.push_back(std::make_unique<plan::ProgramT>(*plan.programs[0]));
   plan.programs[1]->arena_bytes += 4096;
-  runtime::test::setPrograms(plan, {0, 1});
+  plan::test::setPrograms(plan, {0, 1});
   Json object = parsed(Loaded(plan));
   EXPECT_EQ(object["programs"], 2);
   EXPECT_EQ(object["memory_per_rank_bytes"]["peak"],
@@ -150,10 +150,10 @@ TEST(Json, memoryIsThatOfTheRankThatNeedsMost) {
 }
 
 TEST(Json, refusesToListMoreActionsThanAnyoneReads) {
-  auto plan = runtime::test::tinyPlan();
+  auto plan = plan::test::tinyPlan();
   plan.microbatches = (1u << 20) + 1;
   plan.global_batch = plan.microbatches * plan.micro_batch;
-  runtime::test::setActions(*plan.programs[0], plan.microbatches);
+  plan::test::setActions(*plan.programs[0], plan.microbatches);
   auto text = json(Loaded(plan).plan());
   ASSERT_FALSE(text.ok());
   EXPECT_EQ(text.status().code(), absl::StatusCode::kResourceExhausted);
@@ -161,9 +161,9 @@ TEST(Json, refusesToListMoreActionsThanAnyoneReads) {
 }
 
 TEST(Json, isValidWhateverTheNamesHold) {
-  auto plan = runtime::test::tinyPlan();
-  runtime::test::opOf<plan::CollectiveT>(
-      *runtime::test::updateOf(*plan.programs[0])[0])
+  auto plan = plan::test::tinyPlan();
+  plan::test::opOf<plan::CollectiveT>(
+      *plan::test::updateOf(*plan.programs[0])[0])
       .cause->value = "\xff\"\n\x1b";
   EXPECT_EQ(parsed(Loaded(plan))["collectives"].size(), 2u);
 }

@@ -9,7 +9,7 @@ namespace meshwork::explain::test {
 
 struct Loaded {
   explicit Loaded(const plan::PlanT &plan) {
-    auto opened = runtime::PlanFile::fromBytes(runtime::test::encode(plan));
+    auto opened = plan::PlanFile::fromBytes(plan::test::encode(plan));
     if (!opened.ok())
       ADD_FAILURE() << opened.status();
     else
@@ -19,12 +19,12 @@ struct Loaded {
   const plan::Program &program() const { return *plan().programs()->Get(0); }
 
 private:
-  std::unique_ptr<runtime::PlanFile> file;
+  std::unique_ptr<plan::PlanFile> file;
 };
 
 inline Loaded tiny(uint32_t ranks, uint32_t microbatches = 2) {
   return Loaded(
-      runtime::test::tinyPlan({.ranks = ranks, .microbatches = microbatches}));
+      plan::test::tinyPlan({.ranks = ranks, .microbatches = microbatches}));
 }
 
 #define EXPECT_HAS(text, part)                                                 \

@@ -33,8 +33,7 @@ public:
     uint32_t list = 0;
     while (lists[list].kind != kind)
       ++list;
-    const plan::Instruction &of =
-        *runtime::listOf(program, list).Get(instruction);
+    const plan::Instruction &of = *plan::listOf(program, list).Get(instruction);
     absl::StrAppend(
         &events, events.empty() ? "" : ",", R"({"ph":"X","pid":)", rank,
         R"(,"ts":)", begin, R"(,"dur":)", end - begin, R"(,"name":)",
@@ -86,7 +85,7 @@ void addStep(Writer &trace, double shift) {
 }
 
 Loaded twoStages() {
-  return Loaded(runtime::test::pipelinePlan({.stages = 2, .microbatches = 2}));
+  return Loaded(plan::test::pipelinePlan({.stages = 2, .microbatches = 2}));
 }
 
 TEST(Measured, aPipelineIsSimulatedWithItsOwnTimes) {
@@ -158,8 +157,8 @@ TEST(Measured, movesTellWhatTheRankHides) {
 
 /// The sum of the gradients goes on while something computes.
 TEST(Measured, aChannelIsNoPartOfItsList) {
-  plan::PlanT plan = runtime::test::tinyPlan({.ranks = 2});
-  auto &update = runtime::test::updateOf(*plan.programs[0]);
+  plan::PlanT plan = plan::test::tinyPlan({.ranks = 2});
+  auto &update = plan::test::updateOf(*plan.programs[0]);
   update[1]->op.AsCollective()->channel = 1;
   auto wait = std::make_unique<plan::InstructionT>();
   plan::WaitT op;

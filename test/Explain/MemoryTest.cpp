@@ -25,11 +25,11 @@ void addFilled(plan::ProgramT &program, plan::ListKind list, const char *name,
   buffer->size_bytes = static_cast<uint64_t>(floats) * 4;
   program.buffers.push_back(std::move(buffer));
   plan::FillT fill;
-  fill.dst = runtime::test::addView(
+  fill.dst = plan::test::addView(
       program, static_cast<uint32_t>(program.buffers.size() - 1),
       plan::DType::f32, {floats});
-  auto &instructions = runtime::test::listOf(program, list);
-  runtime::test::insert(instructions, instructions.size(), name, fill);
+  auto &instructions = plan::test::listOf(program, list);
+  plan::test::insert(instructions, instructions.size(), name, fill);
 }
 
 /// The tiny plan's table is 256 x 8 floats; x is 2 x 16 x 8, live in 2..3.
@@ -47,7 +47,7 @@ TEST(Memory, kindsAreLargestSumsOfLiveBuffers) {
 }
 
 TEST(Memory, buffersThatNeverMeetDoNotAddUp) {
-  auto plan = runtime::test::tinyPlan();
+  auto plan = plan::test::tinyPlan();
   auto &program = *plan.programs[0];
   uint64_t end = program.arena_bytes;
   addFilled(program, plan::ListKind::forward, "early", end, 160);
@@ -81,8 +81,8 @@ TEST(Work, countsEachPhaseAsOftenAsItRuns) {
 }
 
 TEST(Work, hugeCostsStayHuge) {
-  auto plan = runtime::test::tinyPlan();
-  runtime::test::forwardOf(*plan.programs[0])[1]->flops = UINT64_MAX / 2 + 1;
+  auto plan = plan::test::tinyPlan();
+  plan::test::forwardOf(*plan.programs[0])[1]->flops = UINT64_MAX / 2 + 1;
   Loaded file(plan);
   EXPECT_EQ(workByKind(Listing(file.program()))[0].flops, UINT64_MAX);
 }
@@ -99,14 +99,14 @@ TEST(Collectives, bytesSentByTheBestAlgorithms) {
 }
 
 TEST(Collectives, areGroupedByCause) {
-  auto plan = runtime::test::tinyPlan({.ranks = 4});
-  auto &loss = runtime::test::opOf<plan::CollectiveT>(
-      *runtime::test::updateOf(*plan.programs[0])[0]);
+  auto plan = plan::test::tinyPlan({.ranks = 4});
+  auto &loss = plan::test::opOf<plan::CollectiveT>(
+      *plan::test::updateOf(*plan.programs[0])[0]);
   loss.cause->value = "loss";
   loss.cause->user = "the mean";
   loss.cause->reason = "is over all ranks";
   loss.cause->annotations = {"shard.batch"};
-  runtime::test::updateOf(*plan.programs[0])[0]->layer = 3;
+  plan::test::updateOf(*plan.programs[0])[0]->layer = 3;
   Loaded file(plan);
   auto list = traffic(file.plan(), file.program(), Listing(file.program()));
   ASSERT_EQ(list.size(), 2u);

@@ -10,7 +10,7 @@ namespace {
 
 TEST(Mutants, whatTheCheckAcceptsIsToldWithoutACrash) {
   const std::vector<unsigned char> good =
-      runtime::test::encode(runtime::test::tinyPlan({.ranks = 2}));
+      plan::test::encode(plan::test::tinyPlan({.ranks = 2}));
   std::mt19937 random(5);
   size_t accepted = 0;
   for (int i = 0; i < 20000; ++i) {
@@ -20,7 +20,7 @@ TEST(Mutants, whatTheCheckAcceptsIsToldWithoutACrash) {
           static_cast<unsigned char>(random());
     plan::writeFrame(file.data() + plan::frameBytes,
                      file.size() - plan::frameBytes, file.data());
-    auto opened = runtime::PlanFile::fromBytes(file);
+    auto opened = plan::PlanFile::fromBytes(file);
     if (!opened.ok())
       continue;
     ++accepted;

@@ -9,7 +9,7 @@ namespace meshwork::explain::test {
 namespace {
 
 Loaded withNames(const std::vector<std::string> &names) {
-  auto plan = runtime::test::tinyPlan();
+  auto plan = plan::test::tinyPlan();
   auto &parameters = plan.programs[0]->parameters;
   parameters[0]->name = names[0];
   for (size_t i = 1; i < names.size(); ++i) {
@@ -44,7 +44,7 @@ TEST(LayerNames, areFoundByTheLayerAlone) {
 /// Names that look like states, but name none that the parameter declares, are
 /// values of their own.
 TEST(Why, isToldOfTheStatesThatAParameterDeclares) {
-  auto plan = runtime::test::tinyPlan();
+  auto plan = plan::test::tinyPlan();
   plan.provenance = std::make_unique<plan::ProvenanceT>();
   plan.provenance->scopes = {""};
   plan.provenance->stories.push_back(std::make_unique<plan::ValueStoryT>());
@@ -60,9 +60,9 @@ TEST(Why, isToldOfTheStatesThatAParameterDeclares) {
                              "wte (gradient)"};
   for (uint32_t leaf = 0; leaf < plan.provenance->leaves.size(); ++leaf)
     plan.provenance->values.emplace_back(0, leaf, 0);
-  runtime::test::keep(
+  plan::test::keep(
       *plan.programs[0]->parameters[0], "slot",
-      runtime::test::stateOf(*plan.programs[0]->parameters[0], "master")
+      plan::test::stateOf(*plan.programs[0]->parameters[0], "master")
           .part->view)
       .role = plan::StateRole::optimizer;
   Loaded file(plan);

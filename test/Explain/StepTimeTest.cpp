@@ -145,7 +145,7 @@ TEST(StepTime, withoutStagesIsTheSumOfTheLists) {
 }
 
 TEST(StepTime, isToldOfAPipeline) {
-  plan::PlanT source = runtime::test::pipelinePlan({.microbatches = 4});
+  plan::PlanT source = plan::test::pipelinePlan({.microbatches = 4});
   Loaded file(source);
   auto told = nlohmann::json::parse(*json(file.plan()))["estimate"];
   StepEstimate one = estimateStep(file.plan(), *machineOf(file.plan()).machine,

@@ -24,9 +24,9 @@ TEST(Text, tellsModelMemoryWorkTrafficAndPhases) {
 }
 
 TEST(Text, ofAttentionWithinDocuments) {
-  auto plan = runtime::test::tinyPlan();
+  auto plan = plan::test::tinyPlan();
   EXPECT_LACKS(text(Loaded(plan).plan()), "documents");
-  runtime::test::addDocuments(plan);
+  plan::test::addDocuments(plan);
   EXPECT_HAS(text(Loaded(plan).plan()),
              "2 microbatches of 2, attention within documents\n");
   plan.programs[0]->inputs.back()->kind = plan::InputKind::document_positions;
@@ -47,10 +47,10 @@ TEST(Text, scheduleListsEveryInstruction) {
 }
 
 TEST(Text, ofOneRankThatReducesNothing) {
-  auto plan = runtime::test::tinyPlan();
-  auto &update = runtime::test::updateOf(*plan.programs[0]);
+  auto plan = plan::test::tinyPlan();
+  auto &update = plan::test::updateOf(*plan.programs[0]);
   update.erase(update.begin(), update.begin() + 2);
-  runtime::test::setLossKnown(*plan.programs[0], 0);
+  plan::test::setLossKnown(*plan.programs[0], 0);
   plan.batch_axes.clear();
   Loaded file(plan);
   std::string tables = text(file.plan());
@@ -65,9 +65,9 @@ TEST(Text, aLongStepIsCutInTheMiddle) {
 }
 
 TEST(Text, severalProgramsNameTheirRanks) {
-  auto plan = runtime::test::tinyPlan({.ranks = 3});
+  auto plan = plan::test::tinyPlan({.ranks = 3});
   plan.programs.push_back(std::make_unique<plan::ProgramT>(*plan.programs[0]));
-  runtime::test::setPrograms(plan, {0, 1, 0});
+  plan::test::setPrograms(plan, {0, 1, 0});
   Loaded file(plan);
   EXPECT_HAS(text(file.plan()), "== Program 0, ranks 0, 2\n");
   EXPECT_HAS(text(file.plan()), "== Program 1, rank 1\n");

@@ -12,7 +12,7 @@ bool accept(std::string_view input) {
   std::vector<unsigned char> file(plan::frameBytes + input.size());
   std::copy(input.begin(), input.end(), file.begin() + plan::frameBytes);
   plan::writeFrame(file.data() + plan::frameBytes, input.size(), file.data());
-  auto checked = runtime::PlanFile::fromBytes(file);
+  auto checked = plan::PlanFile::fromBytes(file);
   if (!checked.ok())
     return false;
   const plan::Plan &plan = (*checked)->plan();
@@ -28,9 +28,9 @@ const std::vector<std::string> &seeds() {
   static const std::vector<std::string> all = [] {
     std::vector<std::string> payloads;
     for (const plan::PlanT &plan :
-         {runtime::test::tinyPlan(), runtime::test::tinyPlan({2, 2}),
-          runtime::test::tinyGpuPlan()}) {
-      std::vector<unsigned char> file = runtime::test::encode(plan);
+         {plan::test::tinyPlan(), plan::test::tinyPlan({2, 2}),
+          plan::test::tinyGpuPlan()}) {
+      std::vector<unsigned char> file = plan::test::encode(plan);
       payloads.emplace_back(file.begin() + plan::frameBytes, file.end());
     }
     return payloads;

@@ -263,7 +263,7 @@ bool Compiled::becomesPlan(uint32_t vocabulary) {
         !runPhase(phase, 0))
       return false;
   program->diagnostics.clear();
-  bool fine = succeeded(target::planWithoutCode(program->module(), *spec,
+  bool fine = succeeded(codegen::planWithoutCode(program->module(), *spec,
                                                 {"model", "", vocabulary, {}}));
   diagnostics += program->diagnostics;
   return fine;

@@ -8,18 +8,17 @@
 #include <map>
 #include <random>
 
-namespace meshwork::runtime::test {
+namespace meshwork::plan::test {
 namespace {
-using plan::DType, plan::PlanT, plan::ProgramT;
 
 /// A plan that is no more than a mesh, programs and their parameters.
 class Holder {
 public:
   explicit Holder(const PlanT &plan) {
-    builder.Finish(plan::Plan::Pack(builder, &plan));
+    builder.Finish(Plan::Pack(builder, &plan));
   }
-  const plan::Plan &plan() const {
-    return *flatbuffers::GetRoot<plan::Plan>(builder.GetBufferPointer());
+  const Plan &plan() const {
+    return *flatbuffers::GetRoot<Plan>(builder.GetBufferPointer());
   }
 
 private:
@@ -35,25 +34,25 @@ struct Random {
 };
 
 uint32_t addView(ProgramT &program, DType dtype) {
-  auto view = std::make_unique<plan::ViewT>();
+  auto view = std::make_unique<ViewT>();
   view->dtype = dtype;
   program.views.push_back(std::move(view));
   return static_cast<uint32_t>(program.views.size()) - 1;
 }
 
-using Dims = std::vector<std::unique_ptr<plan::AxisListT>>;
+using Dims = std::vector<std::unique_ptr<AxisListT>>;
 
 /// Each axis splits some dim, or none.
 Dims randomDims(Random &random, size_t dims, size_t axes) {
   Dims lists;
   for (size_t i = 0; i < dims; ++i)
-    lists.push_back(std::make_unique<plan::AxisListT>());
+    lists.push_back(std::make_unique<AxisListT>());
   for (uint32_t axis = 0; axis < axes; ++axis)
     if (uint32_t dim = random(0, static_cast<uint32_t>(dims));
         dim < dims && random(0, 2) > 0) {
       lists[dim]->axes.push_back(axis);
-      lists[dim]->layouts.push_back(random(0, 3) == 0 ? plan::Layout::zigzag
-                                                      : plan::Layout::block);
+      lists[dim]->layouts.push_back(random(0, 3) == 0 ? Layout::zigzag
+                                                      : Layout::block);
     }
   return lists;
 }
@@ -61,7 +60,7 @@ Dims randomDims(Random &random, size_t dims, size_t axes) {
 Dims copyOf(const Dims &dims) {
   Dims copies;
   for (const auto &list : dims)
-    copies.push_back(std::make_unique<plan::AxisListT>(*list));
+    copies.push_back(std::make_unique<AxisListT>(*list));
   return copies;
 }
 
@@ -86,14 +85,14 @@ ParameterShape randomParameter(Random &random, uint32_t number, size_t axes) {
 }
 
 void add(ProgramT &program, const ParameterShape &from) {
-  auto parameter = std::make_unique<plan::ParameterT>();
+  auto parameter = std::make_unique<ParameterT>();
   parameter->name = from.name;
   parameter->shape = parameter->file_shape = from.shape;
   for (const auto &[name, dims] : from.states) {
     bool isBf16 =
         std::string(name) == "weight" || std::string(name) == "second";
-    plan::StateT &state = keep(
-        *parameter, name, addView(program, isBf16 ? DType::bf16 : DType::f32));
+    StateT &state = keep(*parameter, name,
+                         addView(program, isBf16 ? DType::bf16 : DType::f32));
     state.part->dims = copyOf(dims);
   }
   program.parameters.push_back(std::move(parameter));
@@ -103,7 +102,7 @@ void add(ProgramT &program, const ParameterShape &from) {
 PlanT randomPlan(Random &random) {
   PlanT plan;
   for (uint32_t axes = random(1, 3); axes > 0; --axes) {
-    auto axis = std::make_unique<plan::AxisT>();
+    auto axis = std::make_unique<AxisT>();
     axis->size = random(1, 5);
     plan.mesh.push_back(std::move(axis));
   }
@@ -122,7 +121,7 @@ PlanT randomPlan(Random &random) {
       for (auto &[name, dims] : shape.states)
         for (auto &list : dims)
           if (!list->axes.empty() && list->axes[0] == 0)
-            *list = plan::AxisListT();
+            *list = AxisListT();
     uint32_t where = random(1, (1u << programs) - 1);
     for (uint32_t program = 0; program < programs; ++program)
       if (where >> program & 1)
@@ -131,20 +130,19 @@ PlanT randomPlan(Random &random) {
   return plan;
 }
 
-uint32_t ranksOf(const plan::Plan &plan) {
+uint32_t ranksOf(const Plan &plan) {
   uint32_t ranks = 1;
-  for (const plan::Axis *axis : *plan.mesh())
+  for (const Axis *axis : *plan.mesh())
     ranks *= axis->size();
   return ranks;
 }
 
 /// The parts of a rank's parameter, found by looking at every rank.
-std::vector<Block> heldBlocks(const plan::Plan &plan, const SavedTensor &tensor,
+std::vector<Block> heldBlocks(const Plan &plan, const SavedTensor &tensor,
                               const SavedState &state, uint32_t rank) {
-  const plan::Program &program =
-      *plan.programs()->Get(plan::programOf(plan, rank));
+  const Program &program = *plan.programs()->Get(plan::programOf(plan, rank));
   if (program.parameters())
-    for (const plan::Parameter *one : *program.parameters())
+    for (const Parameter *one : *program.parameters())
       if (one->name()->str() == tensor.parameter->name()->str())
         return partOf(plan, one->shape(), *state.part,
                       [&](uint32_t axis) {
@@ -163,8 +161,7 @@ bool same(const std::vector<Block> &a, const std::vector<Block> &b) {
 
 class Written {
 public:
-  explicit Written(const plan::Plan &plan)
-      : plan(plan), tensors(savedTensors(plan)) {
+  explicit Written(const Plan &plan) : plan(plan), tensors(savedTensors(plan)) {
     for (uint32_t rank = 0; rank < ranksOf(plan); ++rank)
       boxes.push_back(ownBoxes(plan, tensors, rank));
   }
@@ -175,7 +172,7 @@ private:
   int64_t width(const OwnBox &box) const {
     return plan::bytesOf(tensors[box.tensor].states[box.state].dtype);
   }
-  const plan::Plan &plan;
+  const Plan &plan;
   std::vector<SavedTensor> tensors;
   std::vector<std::vector<OwnBox>> boxes; // by rank
 };
@@ -260,7 +257,7 @@ TEST(Boxes, sharesAreEvenToAPercent) {
   for (uint32_t replicas : {1u, 3u, 8u, 64u}) {
     PlanT plan;
     for (uint32_t size : {replicas, 2u}) {
-      auto axis = std::make_unique<plan::AxisT>();
+      auto axis = std::make_unique<AxisT>();
       axis->size = size;
       plan.mesh.push_back(std::move(axis));
     }
@@ -272,7 +269,7 @@ TEST(Boxes, sharesAreEvenToAPercent) {
         for (const char *name : {"master", "first", "second"}) {
           Dims dims;
           for (size_t d = 0; d < one->shape.size(); ++d)
-            dims.push_back(std::make_unique<plan::AxisListT>());
+            dims.push_back(std::make_unique<AxisListT>());
           if (one == &matrix)
             dims[0]->axes = {1};
           one->states.emplace_back(name, std::move(dims));
@@ -281,7 +278,7 @@ TEST(Boxes, sharesAreEvenToAPercent) {
       add(*plan.programs[0], norm);
     }
     for (auto &parameter : plan.programs[0]->parameters)
-      stateOf(*parameter, "master").role = plan::StateRole::weight;
+      stateOf(*parameter, "master").role = StateRole::weight;
     Holder holder(plan);
     uint64_t least = UINT64_MAX, most = 0, sum = 0;
     for (uint32_t rank = 0; rank < 2 * replicas; ++rank) {
@@ -299,7 +296,7 @@ TEST(Boxes, sharesAreEvenToAPercent) {
 /// A rank finds its boxes without a look at a million others.
 TEST(Boxes, costDoesNotGrowWithTheMesh) {
   PlanT plan;
-  auto axis = std::make_unique<plan::AxisT>();
+  auto axis = std::make_unique<AxisT>();
   axis->size = 1u << 31;
   plan.mesh.push_back(std::move(axis));
   plan.programs.push_back(std::make_unique<ProgramT>());
@@ -307,7 +304,7 @@ TEST(Boxes, costDoesNotGrowWithTheMesh) {
   for (const char *name : {"weight", "first"}) {
     Dims dims;
     for (int d = 0; d < 2; ++d)
-      dims.push_back(std::make_unique<plan::AxisListT>());
+      dims.push_back(std::make_unique<AxisListT>());
     shape.states.emplace_back(name, std::move(dims));
   }
   add(*plan.programs[0], shape);
@@ -316,4 +313,4 @@ TEST(Boxes, costDoesNotGrowWithTheMesh) {
 }
 
 } // namespace
-} // namespace meshwork::runtime::test
+} // namespace meshwork::plan::test

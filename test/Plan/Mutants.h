@@ -7,20 +7,20 @@
 #include <functional>
 #include <gtest/gtest.h>
 
-namespace meshwork::runtime::test {
+namespace meshwork::plan::test {
 
 struct Mutant {
   const char *expected; // part of the message
-  std::function<void(plan::PlanT &, plan::ProgramT &)> change;
+  std::function<void(PlanT &, ProgramT &)> change;
 };
 
 /// Refuses each mutant of `good`, a plan that itself is accepted.
-inline void expectRefused(const std::function<plan::PlanT()> &good,
+inline void expectRefused(const std::function<PlanT()> &good,
                           const std::vector<Mutant> &mutants) {
   auto unchanged = PlanFile::fromBytes(encode(good()));
   ASSERT_TRUE(unchanged.ok()) << unchanged.status();
   for (const Mutant &mutant : mutants) {
-    plan::PlanT plan = good();
+    PlanT plan = good();
     mutant.change(plan, *plan.programs[0]);
     auto file = PlanFile::fromBytes(encode(plan));
     ASSERT_FALSE(file.ok()) << "accepted: " << mutant.expected;
@@ -30,10 +30,10 @@ inline void expectRefused(const std::function<plan::PlanT()> &good,
   }
 }
 
-inline plan::PlanT cpuPlan() { return tinyPlan({.ranks = 4}); }
+inline PlanT cpuPlan() { return tinyPlan({.ranks = 4}); }
 
-template <typename Op> Op &microbatchOp(plan::ProgramT &p, size_t i) {
+template <typename Op> Op &microbatchOp(ProgramT &p, size_t i) {
   return opOf<Op>(*forwardOf(p)[i]);
 }
 
-} // namespace meshwork::runtime::test
+} // namespace meshwork::plan::test

@@ -7,9 +7,8 @@
 #include <functional>
 #include <gtest/gtest.h>
 
-namespace meshwork::runtime::test {
+namespace meshwork::plan::test {
 namespace {
-using plan::ListKind, plan::PlanT, plan::ProgramT;
 
 absl::Status check(const PlanT &plan) {
   return PlanFile::fromBytes(encode(plan)).status();
@@ -43,24 +42,24 @@ TEST(PipelineCheck, wrongPlansAreNamed) {
   const Wrong cases[] = {
       {"its peer is at 2 of axis \"pp\", which has the size 2",
        [](PlanT &, ProgramT &p, ProgramT &) {
-         opOf<plan::SendT>(*listOf(p, ListKind::send)[0]).peer = 2;
+         opOf<SendT>(*listOf(p, ListKind::send)[0]).peer = 2;
        }},
       {"it is along axis 7, the mesh has 2",
        [](PlanT &, ProgramT &p, ProgramT &) {
-         opOf<plan::SendT>(*listOf(p, ListKind::send)[0]).axis = 7;
+         opOf<SendT>(*listOf(p, ListKind::send)[0]).axis = 7;
        }},
       {"along axis \"dp\", expected one on which programs depend",
        [](PlanT &, ProgramT &p, ProgramT &) {
-         opOf<plan::SendT>(*listOf(p, ListKind::send)[0]).axis = 0;
-         opOf<plan::SendT>(*listOf(p, ListKind::send)[0]).peer = 0;
+         opOf<SendT>(*listOf(p, ListKind::send)[0]).axis = 0;
+         opOf<SendT>(*listOf(p, ListKind::send)[0]).peer = 0;
        }},
       {"between rank 0 and itself",
        [](PlanT &, ProgramT &p, ProgramT &) {
-         opOf<plan::SendT>(*listOf(p, ListKind::send)[0]).peer = 0;
+         opOf<SendT>(*listOf(p, ListKind::send)[0]).peer = 0;
        }},
       {"it has no part",
        [](PlanT &, ProgramT &p, ProgramT &) {
-         opOf<plan::SendT>(*listOf(p, ListKind::send)[0]).parts.clear();
+         opOf<SendT>(*listOf(p, ListKind::send)[0]).parts.clear();
        }},
       {"rank 0: send goes to rank 1, which has no recv of stage 1",
        [](PlanT &, ProgramT &, ProgramT &q) {
@@ -68,15 +67,15 @@ TEST(PipelineCheck, wrongPlansAreNamed) {
        }},
       {"but part 0 has another type or shape there",
        [](PlanT &, ProgramT &, ProgramT &q) {
-         opOf<plan::ReceiveT>(*listOf(q, ListKind::recv)[0]).parts = {xRow};
+         opOf<ReceiveT>(*listOf(q, ListKind::recv)[0]).parts = {xRow};
        }},
       {"with 1 parts, expected 2 as there",
        [](PlanT &, ProgramT &, ProgramT &q) {
-         opOf<plan::ReceiveT>(*listOf(q, ListKind::recv)[0]).parts = {x, x};
+         opOf<ReceiveT>(*listOf(q, ListKind::recv)[0]).parts = {x, x};
        }},
       {"is Fill, expected a send in such a list",
        [](PlanT &, ProgramT &p, ProgramT &) {
-         plan::FillT fill;
+         FillT fill;
          fill.dst = x;
          listOf(p, ListKind::send)[0]->op.Set(fill);
        }},
@@ -84,7 +83,7 @@ TEST(PipelineCheck, wrongPlansAreNamed) {
        [](PlanT &, ProgramT &p, ProgramT &) {
          forwardOf(p).push_back(std::move(listOf(p, ListKind::send)[0]));
          listOf(p, ListKind::send).clear();
-         plan::SendT send = opOf<plan::SendT>(*forwardOf(p).back());
+         SendT send = opOf<SendT>(*forwardOf(p).back());
          insert(listOf(p, ListKind::send), 0, "x", send);
        }},
       {"send moves buffer \"x\", which outlives a microbatch",
@@ -114,7 +113,7 @@ TEST(PipelineCheck, whatComesLaterIsNotThereYet) {
     PlanT plan = pipelinePlan({.microbatches = 2});
     ProgramT &last = *plan.programs[1];
     last.lists[listNumber(last, backward)]->kind = input_grad;
-    auto late = std::make_unique<plan::ListT>();
+    auto late = std::make_unique<ListT>();
     late->kind = weight_grad;
     late->stage = 1;
     late->instructions = std::move(listOf(last, input_grad));
@@ -195,11 +194,10 @@ TEST(PipelineCheck, longTablesAreQuick) {
   PlanT plan = pipelinePlan({.stages = 16, .microbatches = 128});
   std::vector<unsigned char> bytes = encode(plan);
   std::clock_t begin = std::clock();
-  absl::Status status =
-      checkPlan(*plan::GetPlan(bytes.data() + plan::frameBytes));
+  absl::Status status = checkPlan(*GetPlan(bytes.data() + plan::frameBytes));
   EXPECT_TRUE(status.ok()) << status;
   EXPECT_LT(std::clock() - begin, 4 * CLOCKS_PER_SEC);
 }
 
 } // namespace
-} // namespace meshwork::runtime::test
+} // namespace meshwork::plan::test

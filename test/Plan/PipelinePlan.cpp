@@ -1,27 +1,26 @@
 #include "PipelinePlan.h"
 #include <algorithm>
 
-namespace meshwork::runtime::test {
+namespace meshwork::plan::test {
 namespace {
-using plan::ListKind;
 constexpr uint32_t pp = 1; // the axis
 
-uint32_t bufferFor(plan::ProgramT &program, const char *name, uint32_t like) {
-  const plan::ViewT &view = *program.views[like];
-  uint32_t made = addTensor(program, name, plan::BufferKind::activations,
-                            view.dtype, view.shape);
+uint32_t bufferFor(ProgramT &program, const char *name, uint32_t like) {
+  const ViewT &view = *program.views[like];
+  uint32_t made =
+      addTensor(program, name, BufferKind::activations, view.dtype, view.shape);
   program.buffers.back()->persistent = false;
   return made;
 }
 
-void addList(plan::ProgramT &program, ListKind kind, uint32_t stage) {
-  program.lists.push_back(std::make_unique<plan::ListT>());
+void addList(ProgramT &program, ListKind kind, uint32_t stage) {
+  program.lists.push_back(std::make_unique<ListT>());
   program.lists.back()->kind = kind;
   program.lists.back()->stage = stage;
 }
 
 template <typename Transfer>
-void addTransfer(plan::ProgramT &program, ListKind kind, const char *name,
+void addTransfer(ProgramT &program, ListKind kind, const char *name,
                  uint32_t view, uint32_t peer) {
   Transfer op;
   op.parts = {view};
@@ -30,14 +29,14 @@ void addTransfer(plan::ProgramT &program, ListKind kind, const char *name,
   insert(listOf(program, kind), 0, name, op);
 }
 
-void dropInput(plan::ProgramT &program, plan::InputKind kind) {
+void dropInput(ProgramT &program, InputKind kind) {
   std::erase_if(program.inputs,
                 [&](const auto &input) { return input->kind == kind; });
 }
 
 /// One for each microbatch that is under way.
-void copyTokens(plan::ProgramT &program, uint32_t copies) {
-  plan::BufferT &buffer = *program.buffers[program.views[tokens]->buffer];
+void copyTokens(ProgramT &program, uint32_t copies) {
+  BufferT &buffer = *program.buffers[program.views[tokens]->buffer];
   buffer.offset = (program.arena_bytes + 63) / 64 * 64;
   buffer.copies = copies;
   buffer.size_bytes *= copies;
@@ -45,32 +44,31 @@ void copyTokens(plan::ProgramT &program, uint32_t copies) {
 }
 
 /// Loss and norm are sums over the stages; most have nothing to add.
-void addResults(plan::ProgramT &program, bool hasLoss, bool hasWeights) {
-  plan::FillT nothing;
+void addResults(ProgramT &program, bool hasLoss, bool hasWeights) {
+  FillT nothing;
   nothing.dst = lossCell;
   if (!hasLoss)
     insert(listOf(program, ListKind::step), 0, "no loss", nothing);
   InstructionList &update = updateOf(program);
-  opOf<plan::CollectiveT>(*update[0]).axes = {0, pp};
+  opOf<CollectiveT>(*update[0]).axes = {0, pp};
   if (!hasWeights) {
     nothing.dst = gradNormCell;
     update.resize(1);
     insert(update, 1, "no weights", nothing);
   }
-  plan::CollectiveT norm;
+  CollectiveT norm;
   norm.axes = {pp};
   norm.parts.push_back(transfer(gradNorm, gradNorm));
-  norm.pass = plan::Pass::update;
-  norm.cause = std::make_unique<plan::CauseT>();
+  norm.pass = Pass::update;
+  norm.cause = std::make_unique<CauseT>();
   insert(update, hasWeights ? 3 : 2, "norm of all stages", norm);
 }
 
 /// GPUs fill by kernels.
-void addFillKernels(plan::ProgramT &program,
-                    const std::vector<uint32_t> &kernels) {
+void addFillKernels(ProgramT &program, const std::vector<uint32_t> &kernels) {
   for (auto &list : program.lists)
     for (auto &instruction : list->instructions)
-      if (instruction->op.type == plan::Operation::Fill)
+      if (instruction->op.type == Operation::Fill)
         instruction->kernels = kernels;
 }
 
@@ -95,7 +93,7 @@ uint32_t aheadOf(const PipelineOptions &options, uint32_t stage) {
   return options.forwardFirst ? m : std::min(m, options.stages - stage);
 }
 
-void makeStage(plan::ProgramT &program, const PipelineOptions &options,
+void makeStage(ProgramT &program, const PipelineOptions &options,
                uint32_t stage) {
   bool isFirst = stage == 0, isLast = stage + 1 == options.stages;
   InstructionList forward = std::move(forwardOf(program)),
@@ -113,30 +111,30 @@ void makeStage(plan::ProgramT &program, const PipelineOptions &options,
   if (isFirst) {
     copyTokens(program, aheadOf(options, stage));
     forwardOf(program).push_back(std::move(forward[0])); // wte
-    opOf<plan::EmbeddingGradT>(*forward[2]).dout = dx;
+    opOf<EmbeddingGradT>(*forward[2]).dout = dx;
     listOf(program, ListKind::backward).push_back(std::move(forward[2]));
   } else
-    dropInput(program, plan::InputKind::tokens);
+    dropInput(program, InputKind::tokens);
   if (isLast) {
     forwardOf(program).push_back(std::move(forward[1])); // mean
-    plan::FillT share;
+    FillT share;
     share.dst = dx;
-    share.value = opOf<plan::FillT>(*onceOf(program)[0]).value;
+    share.value = opOf<FillT>(*onceOf(program)[0]).value;
     if (!isFirst)
       insert(listOf(program, ListKind::backward), 0, "gradient of x", share);
   } else
-    dropInput(program, plan::InputKind::targets);
+    dropInput(program, InputKind::targets);
   if (!isLast) {
-    addTransfer<plan::SendT>(program, ListKind::send, "x to the next stage", x,
-                             stage + 1);
-    addTransfer<plan::ReceiveT>(program, ListKind::recv_grad,
-                                "dx from the next stage", dx, stage + 1);
+    addTransfer<SendT>(program, ListKind::send, "x to the next stage", x,
+                       stage + 1);
+    addTransfer<ReceiveT>(program, ListKind::recv_grad,
+                          "dx from the next stage", dx, stage + 1);
   }
   if (!isFirst) {
-    addTransfer<plan::ReceiveT>(program, ListKind::recv,
-                                "x from the stage before", x, stage - 1);
-    addTransfer<plan::SendT>(program, ListKind::send_grad,
-                             "dx to the stage before", dx, stage - 1);
+    addTransfer<ReceiveT>(program, ListKind::recv, "x from the stage before", x,
+                          stage - 1);
+    addTransfer<SendT>(program, ListKind::send_grad, "dx to the stage before",
+                       dx, stage - 1);
     program.parameters.clear();
   }
   addResults(program, isLast, isFirst);
@@ -145,13 +143,13 @@ void makeStage(plan::ProgramT &program, const PipelineOptions &options,
 }
 } // namespace
 
-uint32_t listNumber(const plan::ProgramT &program, plan::ListKind kind) {
+uint32_t listNumber(const ProgramT &program, ListKind kind) {
   auto found = std::find_if(program.lists.begin(), program.lists.end(),
                             [&](const auto &one) { return one->kind == kind; });
   return static_cast<uint32_t>(found - program.lists.begin());
 }
 
-void setStageActions(plan::ProgramT &program,
+void setStageActions(ProgramT &program,
                      const std::vector<StageAction> &middle) {
   program.actions = {{listNumber(program, ListKind::step), 0}};
   for (auto [kind, microbatch] : middle)
@@ -186,25 +184,25 @@ std::vector<StageAction> stageActions(const PipelineOptions &options,
   return actions;
 }
 
-plan::PlanT pipelinePlan(const PipelineOptions &options) {
+PlanT pipelinePlan(const PipelineOptions &options) {
   TinyOptions one{.ranks = options.dataParallel,
                   .microbatches = options.microbatches};
-  plan::PlanT plan = options.isForGpus ? tinyGpuPlan(one) : tinyPlan(one);
+  PlanT plan = options.isForGpus ? tinyGpuPlan(one) : tinyPlan(one);
   addAxis(plan, "pp", options.stages);
   plan.program_axes = {pp};
   std::vector<uint32_t> fill = onceOf(*plan.programs[0])[0]->kernels;
   for (uint32_t stage = 0; stage < options.stages; ++stage) {
     plan.program_numbers.push_back(stage);
     if (stage > 0)
-      plan.programs.push_back(std::make_unique<plan::ProgramT>());
+      plan.programs.push_back(std::make_unique<ProgramT>());
   }
   for (uint32_t stage = options.stages; stage-- > 0;) {
     if (stage > 0)
-      *plan.programs[stage] = plan::ProgramT(*plan.programs[0]);
+      *plan.programs[stage] = ProgramT(*plan.programs[0]);
     makeStage(*plan.programs[stage], options, stage);
     addFillKernels(*plan.programs[stage], fill);
   }
   return plan;
 }
 
-} // namespace meshwork::runtime::test
+} // namespace meshwork::plan::test

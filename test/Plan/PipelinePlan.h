@@ -5,10 +5,10 @@
 
 #include "TestPlan.h"
 
-namespace meshwork::runtime::test {
+namespace meshwork::plan::test {
 
 /// "0F3", as kind and microbatch: the stage is the program's own.
-using StageAction = std::pair<plan::ListKind, uint32_t>;
+using StageAction = std::pair<ListKind, uint32_t>;
 
 struct PipelineOptions {
   uint32_t stages = 2;
@@ -19,15 +19,14 @@ struct PipelineOptions {
 };
 
 /// Mesh dp x pp, a program for each coordinate of pp.
-plan::PlanT pipelinePlan(const PipelineOptions &options = {});
+PlanT pipelinePlan(const PipelineOptions &options = {});
 
 /// The list of a program, whose only stage it is.
-uint32_t listNumber(const plan::ProgramT &program, plan::ListKind kind);
+uint32_t listNumber(const ProgramT &program, ListKind kind);
 /// step, these, update.
-void setStageActions(plan::ProgramT &program,
-                     const std::vector<StageAction> &middle);
+void setStageActions(ProgramT &program, const std::vector<StageAction> &middle);
 /// What a stage of `stages` does; each transfer right beside what it is for.
 std::vector<StageAction> stageActions(const PipelineOptions &options,
                                       uint32_t stage);
 
-} // namespace meshwork::runtime::test
+} // namespace meshwork::plan::test

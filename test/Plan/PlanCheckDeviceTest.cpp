@@ -2,9 +2,8 @@
 #include "Mutants.h"
 #include "meshwork/Plan/Frame.h"
 
-namespace meshwork::runtime::test {
+namespace meshwork::plan::test {
 namespace {
-using plan::PlanT, plan::ProgramT;
 
 PlanT gpuPlan() { return tinyGpuPlan({.ranks = 4}); }
 
@@ -19,7 +18,7 @@ TEST(PlanCheckDevice, codeOfGpus) {
                     [](PlanT &p, ProgramT &) { p.images[0]->arch.clear(); }},
                    {"\"sm_80\" has the unknown kind 7",
                     [](PlanT &p, ProgramT &) {
-                      p.images[0]->kind = static_cast<plan::ImageKind>(7);
+                      p.images[0]->kind = static_cast<ImageKind>(7);
                     }},
                    {"\"sm_80\" is empty",
                     [](PlanT &p, ProgramT &) { p.images[0]->code.clear(); }},
@@ -74,14 +73,14 @@ TEST(PlanCheckDevice, kernelsOfInstructions) {
 TEST(PlanCheckDevice, cpusHaveNoLaunches) {
   auto addCode = [](PlanT &p) {
     p.code = {1};
-    p.kernels.push_back(std::make_unique<plan::KernelT>());
+    p.kernels.push_back(std::make_unique<KernelT>());
     p.kernels.back()->symbol = "k";
   };
   expectRefused(cpuPlan,
                 {
                     {"for a CPU but has 1 images",
                      [](PlanT &p, ProgramT &) {
-                       p.images.push_back(std::make_unique<plan::ImageT>());
+                       p.images.push_back(std::make_unique<ImageT>());
                      }},
                     {"\"k\" has a GPU's launch",
                      [&](PlanT &p, ProgramT &) {
@@ -112,4 +111,4 @@ TEST(PlanCheckDevice, cpusHaveNoLaunches) {
 }
 
 } // namespace
-} // namespace meshwork::runtime::test
+} // namespace meshwork::plan::test

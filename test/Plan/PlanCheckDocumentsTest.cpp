@@ -2,14 +2,13 @@
 // attention reads; which queries its rows are.
 #include "Mutants.h"
 
-namespace meshwork::runtime::test {
+namespace meshwork::plan::test {
 namespace {
-using plan::PlanT, plan::ProgramT;
 
 /// x seen as [2, 16, heads, 4].
 uint32_t headsOf(ProgramT &p, uint32_t view, int64_t heads) {
   uint32_t added =
-      addView(p, p.views[view]->buffer, plan::DType::f32, {2, 16, heads, 4});
+      addView(p, p.views[view]->buffer, DType::f32, {2, 16, heads, 4});
   p.views[added]->strides = {128, 8, 4, 1};
   return added;
 }
@@ -20,30 +19,28 @@ PlanT documentsPlan() {
   PlanT plan = tinyPlan({.ranks = 4});
   ProgramT &p = *plan.programs[0];
   uint32_t documents = addDocuments(plan);
-  plan::AttentionT op;
+  AttentionT op;
   op.q = headsOf(p, x, 2);
   op.k = op.v = headsOf(p, x, 1);
-  uint32_t out = addTensor(p, "out", plan::BufferKind::activations,
-                           plan::DType::f32, {2, 16, 8});
+  uint32_t out =
+      addTensor(p, "out", BufferKind::activations, DType::f32, {2, 16, 8});
   op.out = headsOf(p, out, 2);
-  op.lse = addTensor(p, "lse", plan::BufferKind::activations, plan::DType::f32,
-                     {2, 2, 16});
+  op.lse = addTensor(p, "lse", BufferKind::activations, DType::f32, {2, 2, 16});
   op.scale = 0.5f;
   op.causal = true;
   op.documents = documents;
-  plan::AttentionGradT grad;
+  AttentionGradT grad;
   grad.q = op.q;
   grad.k = grad.v = op.k;
   grad.out = grad.dout = op.out;
   grad.lse = op.lse;
-  grad.dq = headsOf(p,
-                    addTensor(p, "dq", plan::BufferKind::activations,
-                              plan::DType::f32, {2, 16, 8}),
-                    2);
+  grad.dq = headsOf(
+      p, addTensor(p, "dq", BufferKind::activations, DType::f32, {2, 16, 8}),
+      2);
   for (uint32_t *to : {&grad.dk, &grad.dv})
     *to = headsOf(p,
-                  addTensor(p, "dk or dv", plan::BufferKind::activations,
-                            plan::DType::f32, {2, 16, 8}),
+                  addTensor(p, "dk or dv", BufferKind::activations, DType::f32,
+                            {2, 16, 8}),
                   1);
   grad.scale = op.scale;
   grad.causal = true;
@@ -53,13 +50,11 @@ PlanT documentsPlan() {
   return plan;
 }
 
-plan::AttentionT &attention(ProgramT &p) {
-  return microbatchOp<plan::AttentionT>(p, 3);
+AttentionT &attention(ProgramT &p) { return microbatchOp<AttentionT>(p, 3); }
+AttentionGradT &gradient(ProgramT &p) {
+  return microbatchOp<AttentionGradT>(p, 4);
 }
-plan::AttentionGradT &gradient(ProgramT &p) {
-  return microbatchOp<plan::AttentionGradT>(p, 4);
-}
-plan::InputT &documents(ProgramT &p) { return *p.inputs.back(); }
+InputT &documents(ProgramT &p) { return *p.inputs.back(); }
 
 TEST(PlanCheck, documentsAsAnInput) {
   expectRefused(
@@ -67,7 +62,7 @@ TEST(PlanCheck, documentsAsAnInput) {
       {
           {"inputs: documents is there twice",
            [](PlanT &, ProgramT &p) {
-             p.inputs.push_back(std::make_unique<plan::InputT>(documents(p)));
+             p.inputs.push_back(std::make_unique<InputT>(documents(p)));
            }},
           {"inputs: documents is view 99",
            [](PlanT &, ProgramT &p) { documents(p).view = 99; }},
@@ -75,11 +70,11 @@ TEST(PlanCheck, documentsAsAnInput) {
            [](PlanT &, ProgramT &p) { documents(p).view = random; }},
           {"inputs: documents is f32[2,16], expected i32 of 2 dims",
            [](PlanT &, ProgramT &p) {
-             documents(p).view = addView(p, 0, plan::DType::f32, {2, 16});
+             documents(p).view = addView(p, 0, DType::f32, {2, 16});
            }},
           {"inputs: documents is not contiguous",
            [](PlanT &, ProgramT &p) {
-             documents(p).view = addView(p, 0, plan::DType::i32, {2, 16});
+             documents(p).view = addView(p, 0, DType::i32, {2, 16});
              p.views.back()->strides = {1, 2};
            }},
           {"inputs: documents has axes, a size or a hop",
@@ -93,7 +88,7 @@ TEST(PlanCheck, documentsAsAnInput) {
 
 /// Rows of queries and of keys: positions that are numbers of tokens.
 uint32_t rows(ProgramT &p) {
-  return addView(p, p.views[tokens]->buffer, plan::DType::i32, {16});
+  return addView(p, p.views[tokens]->buffer, DType::i32, {16});
 }
 
 TEST(PlanCheck, keysThatAttentionReads) {
@@ -131,18 +126,18 @@ TEST(PlanCheck, documentsThatAttentionReads) {
       {
           {"\"attention\": documents is f32[2,16], expected i32[2,16]",
            [](PlanT &, ProgramT &p) {
-             attention(p).documents = addView(p, 0, plan::DType::f32, {2, 16});
+             attention(p).documents = addView(p, 0, DType::f32, {2, 16});
            }},
           {"documents is i32[3], expected i32[2,16]",
            [](PlanT &, ProgramT &p) { attention(p).documents = random; }},
           {"documents is i32[16,2], expected i32[2,16]",
            [](PlanT &, ProgramT &p) {
              attention(p).documents =
-                 addView(p, p.views[tokens]->buffer, plan::DType::i32, {16, 2});
+                 addView(p, p.views[tokens]->buffer, DType::i32, {16, 2});
            }},
           {", expected no gaps",
            [](PlanT &, ProgramT &p) {
-             uint32_t gaps = addView(p, 0, plan::DType::i32, {2, 16});
+             uint32_t gaps = addView(p, 0, DType::i32, {2, 16});
              p.views[gaps]->strides = {32, 1};
              attention(p).documents = gaps;
            }},
@@ -158,7 +153,7 @@ TEST(PlanCheck, documentsThatAttentionReads) {
 }
 
 TEST(PlanCheck, positionsThatAttentionReads) {
-  auto shortKeys = [](ProgramT &p, const plan::AttentionT &op) {
+  auto shortKeys = [](ProgramT &p, const AttentionT &op) {
     p.views[op.k]->shape[1] = 12; // k and v are one view
   };
   expectRefused(
@@ -172,7 +167,7 @@ TEST(PlanCheck, positionsThatAttentionReads) {
            [](PlanT &, ProgramT &p) { attention(p).positions = 99; }},
           {"positions are i32[16], expected no gaps",
            [](PlanT &, ProgramT &p) {
-             attention(p).positions = addView(p, 0, plan::DType::i32, {16});
+             attention(p).positions = addView(p, 0, DType::i32, {16});
              p.views.back()->strides = {2};
            }},
           {"\"attention\": k is f32[2,12,1,4], expected f32[2,16,1,4]",
@@ -182,30 +177,28 @@ TEST(PlanCheck, positionsThatAttentionReads) {
 
 /// As many rows as there are positions, and none for -1.
 TEST(PlanCheck, rowsThatDocumentsLookUp) {
-  auto lookUp = [](ProgramT &p, plan::InputKind kind) {
+  auto lookUp = [](ProgramT &p, InputKind kind) {
     documents(p).kind = kind;
-    microbatchOp<plan::EmbeddingT>(p, 0).ids = documents(p).view;
+    microbatchOp<EmbeddingT>(p, 0).ids = documents(p).view;
   };
   expectRefused(
       documentsPlan,
       {
           {"the table has 8 rows, the sequence 16 positions",
            [=](PlanT &, ProgramT &p) {
-             lookUp(p, plan::InputKind::document_positions);
-             auto &op = microbatchOp<plan::EmbeddingT>(p, 0);
-             op.table = addView(p, p.views[op.table]->buffer, plan::DType::f32,
-                                {8, 8});
+             lookUp(p, InputKind::document_positions);
+             auto &op = microbatchOp<EmbeddingT>(p, 0);
+             op.table =
+                 addView(p, p.views[op.table]->buffer, DType::f32, {8, 8});
            }},
           {"ids are inner_targets, which may be -1, expected rows of the table",
-           [=](PlanT &, ProgramT &p) {
-             lookUp(p, plan::InputKind::inner_targets);
-           }},
+           [=](PlanT &, ProgramT &p) { lookUp(p, InputKind::inner_targets); }},
       });
 }
 
 TEST(PlanCheck, countsOfTargets) {
   auto count = [](ProgramT &p, uint32_t view) {
-    documents(p).kind = plan::InputKind::target_counts;
+    documents(p).kind = InputKind::target_counts;
     documents(p).view = view;
   };
   expectRefused(
@@ -215,13 +208,13 @@ TEST(PlanCheck, countsOfTargets) {
            [=](PlanT &, ProgramT &p) { count(p, documents(p).view); }},
           {"inputs: target_counts is f32[3], expected f32[2]",
            [=](PlanT &, ProgramT &p) {
-             count(p, addTensor(p, "counts", plan::BufferKind::input,
-                                plan::DType::f32, {3}));
+             count(p,
+                   addTensor(p, "counts", BufferKind::input, DType::f32, {3}));
            }},
           {"inputs: target_counts has axes, a size or a hop",
            [=](PlanT &, ProgramT &p) {
-             count(p, addTensor(p, "counts", plan::BufferKind::input,
-                                plan::DType::f32, {2}));
+             count(p,
+                   addTensor(p, "counts", BufferKind::input, DType::f32, {2}));
              documents(p).axes = {0};
            }},
       });
@@ -242,4 +235,4 @@ TEST(PlanCheck, documentsAreThereWhenRead) {
 }
 
 } // namespace
-} // namespace meshwork::runtime::test
+} // namespace meshwork::plan::test

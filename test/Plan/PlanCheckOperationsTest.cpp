@@ -4,9 +4,8 @@
 #include "meshwork/Plan/Frame.h"
 #include <cmath>
 
-namespace meshwork::runtime::test {
+namespace meshwork::plan::test {
 namespace {
-using plan::PlanT, plan::ProgramT;
 
 TEST(PlanCheck, operations) {
   expectRefused(cpuPlan,
@@ -15,98 +14,96 @@ TEST(PlanCheck, operations) {
                      [](PlanT &, ProgramT &p) { forwardOf(p)[0]->op.Reset(); }},
                     {"\"wte\": table is view 99",
                      [](PlanT &, ProgramT &p) {
-                       microbatchOp<plan::EmbeddingT>(p, 0).table = 99;
+                       microbatchOp<EmbeddingT>(p, 0).table = 99;
                      }},
                     {"ids are f32",
                      [](PlanT &, ProgramT &p) {
-                       microbatchOp<plan::EmbeddingT>(p, 0).ids = weight;
+                       microbatchOp<EmbeddingT>(p, 0).ids = weight;
                      }},
                     {"out is",
                      [](PlanT &, ProgramT &p) {
-                       microbatchOp<plan::EmbeddingT>(p, 0).out = weight;
+                       microbatchOp<EmbeddingT>(p, 0).out = weight;
                      }},
                     {"the table is i32",
                      [](PlanT &, ProgramT &p) {
-                       microbatchOp<plan::EmbeddingT>(p, 0).table = tokens;
+                       microbatchOp<EmbeddingT>(p, 0).table = tokens;
                      }},
                     {"the table has 256 rows, the vocabulary 300",
                      [](PlanT &p, ProgramT &) { p.vocabulary = 300; }},
                     {"rhs is f32[256,8]",
                      [](PlanT &, ProgramT &p) {
-                       microbatchOp<plan::MatmulT>(p, 1).rhs = weight;
+                       microbatchOp<MatmulT>(p, 1).rhs = weight;
                      }},
                     {"rhs is f32[1,1,1]",
                      [](PlanT &, ProgramT &p) {
-                       microbatchOp<plan::MatmulT>(p, 1).rhs = lossCell;
+                       microbatchOp<MatmulT>(p, 1).rhs = lossCell;
                      }},
                     {"bias is",
                      [](PlanT &, ProgramT &p) {
-                       microbatchOp<plan::MatmulT>(p, 1).bias = random;
+                       microbatchOp<MatmulT>(p, 1).bias = random;
                      }},
                     {"there is a lhs_scale, expected none",
                      [](PlanT &, ProgramT &p) {
-                       microbatchOp<plan::MatmulT>(p, 1).lhs_scale = lossCell;
+                       microbatchOp<MatmulT>(p, 1).lhs_scale = lossCell;
                      }},
                     {"there is an aux, expected none without an epilogue",
                      [](PlanT &, ProgramT &p) {
-                       microbatchOp<plan::MatmulT>(p, 1).aux = lossCell;
+                       microbatchOp<MatmulT>(p, 1).aux = lossCell;
                      }},
                     {"unknown epilogue 5",
                      [](PlanT &, ProgramT &p) {
-                       microbatchOp<plan::MatmulT>(p, 1).epilogue =
-                           static_cast<plan::Epilogue>(5);
+                       microbatchOp<MatmulT>(p, 1).epilogue =
+                           static_cast<Epilogue>(5);
                      }},
                     {"has a GELU and adds to dst",
                      [](PlanT &, ProgramT &p) {
-                       microbatchOp<plan::MatmulT>(p, 1).epilogue =
-                           plan::Epilogue::gelu;
+                       microbatchOp<MatmulT>(p, 1).epilogue = Epilogue::gelu;
                      }},
                     {"there is no aux, expected one of gelu_grad",
                      [](PlanT &, ProgramT &p) {
-                       auto &op = microbatchOp<plan::MatmulT>(p, 1);
-                       op.epilogue = plan::Epilogue::gelu_grad;
-                       op.accumulate = plan::Accumulate::no;
+                       auto &op = microbatchOp<MatmulT>(p, 1);
+                       op.epilogue = Epilogue::gelu_grad;
+                       op.accumulate = Accumulate::no;
                      }},
                     {"expected dense rows a multiple of 8 elements apart",
                      [](PlanT &, ProgramT &p) {
-                       auto &op = microbatchOp<plan::MatmulT>(p, 1);
-                       op.epilogue = plan::Epilogue::gelu;
-                       op.accumulate = plan::Accumulate::no;
+                       auto &op = microbatchOp<MatmulT>(p, 1);
+                       op.epilogue = Epilogue::gelu;
+                       op.accumulate = Accumulate::no;
                        op.aux = rateCell;
                      }},
                     {"aux shares buffer",
                      [](PlanT &, ProgramT &p) {
-                       auto &op = microbatchOp<plan::MatmulT>(p, 1);
-                       op.epilogue = plan::Epilogue::gelu;
-                       op.accumulate = plan::Accumulate::no;
+                       auto &op = microbatchOp<MatmulT>(p, 1);
+                       op.epilogue = Epilogue::gelu;
+                       op.accumulate = Accumulate::no;
                        op.aux = lossCell;
                      }},
                     {"there is no aux, expected one of sum_lhs",
                      [](PlanT &, ProgramT &p) {
-                       microbatchOp<plan::MatmulT>(p, 1).epilogue =
-                           plan::Epilogue::sum_lhs;
+                       microbatchOp<MatmulT>(p, 1).epilogue = Epilogue::sum_lhs;
                      }},
                     {"aux is f32[1,1,1], expected f32[1]",
                      [](PlanT &, ProgramT &p) {
-                       auto &op = microbatchOp<plan::MatmulT>(p, 1);
-                       op.epilogue = plan::Epilogue::sum_rhs;
+                       auto &op = microbatchOp<MatmulT>(p, 1);
+                       op.epilogue = Epilogue::sum_rhs;
                        op.aux = rateCell;
                      }},
                     {"it has a bias and the epilogue sum_lhs",
                      [](PlanT &, ProgramT &p) {
-                       auto &op = microbatchOp<plan::MatmulT>(p, 1);
-                       op.epilogue = plan::Epilogue::sum_lhs;
+                       auto &op = microbatchOp<MatmulT>(p, 1);
+                       op.epilogue = Epilogue::sum_lhs;
                        op.bias = random;
                      }},
                     {"or both of 8 bits and not both e5m2",
                      [](PlanT &, ProgramT &p) {
-                       p.views[microbatchOp<plan::MatmulT>(p, 1).lhs]->dtype =
-                           plan::DType::e4m3;
+                       p.views[microbatchOp<MatmulT>(p, 1).lhs]->dtype =
+                           DType::e4m3;
                      }},
                     {"unknown accumulate",
                      [](PlanT &, ProgramT &p) {
-                       microbatchOp<plan::MatmulT>(p, 1).accumulate =
-                           static_cast<plan::Accumulate>(3);
+                       microbatchOp<MatmulT>(p, 1).accumulate =
+                           static_cast<Accumulate>(3);
                      }},
                     {"inner strides",
                      [](PlanT &, ProgramT &p) {
@@ -120,29 +117,28 @@ TEST(PlanCheck, operations) {
                      }},
                     {"unknown accumulate",
                      [](PlanT &, ProgramT &p) {
-                       microbatchOp<plan::EmbeddingGradT>(p, 2).accumulate =
-                           static_cast<plan::Accumulate>(3);
+                       microbatchOp<EmbeddingGradT>(p, 2).accumulate =
+                           static_cast<Accumulate>(3);
                      }},
                     {"4 frequencies",
                      [](PlanT &, ProgramT &p) {
-                       opOf<plan::RotaryTableT>(*onceOf(p)[1]).cos =
-                           weightColumn;
+                       opOf<RotaryTableT>(*onceOf(p)[1]).cos = weightColumn;
                      }},
                     {"sin is",
                      [](PlanT &, ProgramT &p) {
-                       opOf<plan::RotaryTableT>(*onceOf(p)[1]).sin = weight;
+                       opOf<RotaryTableT>(*onceOf(p)[1]).sin = weight;
                      }},
                     {"not finite",
                      [](PlanT &, ProgramT &p) {
-                       opOf<plan::RotaryTableT>(*onceOf(p)[1]).scale = NAN;
+                       opOf<RotaryTableT>(*onceOf(p)[1]).scale = NAN;
                      }},
                     {"fills i32",
                      [](PlanT &, ProgramT &p) {
-                       opOf<plan::FillT>(*onceOf(p)[0]).dst = tokens;
+                       opOf<FillT>(*onceOf(p)[0]).dst = tokens;
                      }},
                     {"kernel 0 does not exist",
                      [](PlanT &, ProgramT &p) {
-                       plan::LaunchT launch;
+                       LaunchT launch;
                        launch.args = {weight};
                        launch.num_outputs = 1;
                        launch.items = 1;
@@ -155,12 +151,12 @@ TEST(PlanCheck, operations) {
 void addLaunch(PlanT &plan, ProgramT &p, std::vector<uint32_t> args,
                uint32_t outputs, uint64_t items) {
   plan.code = {1};
-  plan.kernels.push_back(std::make_unique<plan::KernelT>());
+  plan.kernels.push_back(std::make_unique<KernelT>());
   plan.kernels[0]->symbol = "k";
   plan.kernels[0]->num_args = 2;
   plan.kernels[0]->items = 4;
   plan.kernels[0]->arg_bytes = {8192, 1024};
-  plan::LaunchT launch;
+  LaunchT launch;
   launch.args = std::move(args);
   launch.num_outputs = outputs;
   launch.items = items;
@@ -210,22 +206,22 @@ TEST(PlanCheck, launches) {
 }
 
 /// Attention over x seen as [2, 16, heads, 4]; returns the operation.
-plan::AttentionT &addAttention(ProgramT &p) {
+AttentionT &addAttention(ProgramT &p) {
   auto add = [&](uint32_t like, std::vector<int64_t> shape,
                  std::vector<int64_t> strides) {
-    p.views.push_back(std::make_unique<plan::ViewT>(*p.views[like]));
+    p.views.push_back(std::make_unique<ViewT>(*p.views[like]));
     p.views.back()->shape = std::move(shape);
     p.views.back()->strides = std::move(strides);
     return static_cast<uint32_t>(p.views.size() - 1);
   };
-  plan::AttentionT op;
+  AttentionT op;
   op.q = add(ones, {2, 16, 2, 4}, {128, 8, 4, 1});
   op.k = op.v = add(ones, {2, 16, 1, 4}, {128, 8, 4, 1});
   op.out = add(weight, {2, 16, 2, 4}, {128, 8, 4, 1});
   op.lse = add(cos, {2, 2, 16}, {32, 16, 1});
   op.scale = 0.5f;
   onceOf(p)[1]->op.Set(std::move(op));
-  return opOf<plan::AttentionT>(*onceOf(p)[1]);
+  return opOf<AttentionT>(*onceOf(p)[1]);
 }
 
 TEST(PlanCheck, attention) {
@@ -261,21 +257,21 @@ TEST(PlanCheck, attention) {
           {"keep_scale",
            [](PlanT &, ProgramT &p) {
              auto &op = addAttention(p);
-             op.dropout = std::make_unique<plan::DropoutT>();
+             op.dropout = std::make_unique<DropoutT>();
              op.dropout->random = random;
            }},
           {"dropout.random",
            [](PlanT &, ProgramT &p) {
              auto &op = addAttention(p);
-             op.dropout = std::make_unique<plan::DropoutT>();
+             op.dropout = std::make_unique<DropoutT>();
              op.dropout->keep_scale = 2;
              op.dropout->random = tokens;
            }},
       });
 }
 
-plan::CollectiveT &collective(ProgramT &p) {
-  return opOf<plan::CollectiveT>(*updateOf(p)[1]);
+CollectiveT &collective(ProgramT &p) {
+  return opOf<CollectiveT>(*updateOf(p)[1]);
 }
 
 void addPart(ProgramT &p, uint32_t src, uint32_t dst, int32_t dim = 0,
@@ -294,7 +290,7 @@ TEST(PlanCheck, collectivesAlone) {
       {
           {"unknown collective",
            [](PlanT &, ProgramT &p) {
-             collective(p).kind = static_cast<plan::CollectiveKind>(8);
+             collective(p).kind = static_cast<CollectiveKind>(8);
            }},
           {"needs an axis",
            [](PlanT &, ProgramT &p) { collective(p).axes.clear(); }},
@@ -350,12 +346,12 @@ TEST(PlanCheck, collectivesMeet) {
            [](PlanT &p, ProgramT &) {
              ProgramT &q = lastRank(p);
              setPart(q, cos, sin);
-             collective(q).kind = plan::CollectiveKind::permute;
+             collective(q).kind = CollectiveKind::permute;
              collective(q).sources = {1, 2, 3, 0};
            }},
           {"do not match",
            [](PlanT &p, ProgramT &) {
-             collective(lastRank(p)).reduction = plan::Reduction::max;
+             collective(lastRank(p)).reduction = Reduction::max;
            }},
           {"part 0 has another type",
            [](PlanT &p, ProgramT &) { setPart(lastRank(p), ones, ones); }},
@@ -375,8 +371,7 @@ TEST(PlanCheck, costsTheSameForAnyNumberOfRanks) {
     plan.program_numbers = {0, 1};
     auto check = [&](uint64_t &rehearsed) {
       std::vector<unsigned char> bytes = encode(plan);
-      return checkPlan(*plan::GetPlan(bytes.data() + plan::frameBytes),
-                       &rehearsed);
+      return checkPlan(*GetPlan(bytes.data() + plan::frameBytes), &rehearsed);
     };
     uint64_t rehearsed = 0;
     absl::Status good = check(rehearsed);
@@ -387,7 +382,7 @@ TEST(PlanCheck, costsTheSameForAnyNumberOfRanks) {
     EXPECT_TRUE(check(rehearsed).ok()); // They meet along "dp" alone.
     for (ProgramT *p : {plan.programs[0].get(), &q})
       for (size_t i : {0, 1})
-        opOf<plan::CollectiveT>(*updateOf(*p)[i]).axes = {0, 1};
+        opOf<CollectiveT>(*updateOf(*p)[i]).axes = {0, 1};
     EXPECT_NE(check(rehearsed).message().find(
                   "collectives of ranks 0 (update[0] \"loss\") and 1 "
                   "(update[0] \"gradients\") do not match"),
@@ -401,16 +396,16 @@ TEST(PlanCheck, costsTheSameForAnyNumberOfRanks) {
 TEST(PlanCheck, circularWaitIsFound) {
   PlanT plan = tinyPlan({.ranks = 4});
   plan.mesh[0]->size = 2;
-  plan.mesh.push_back(std::make_unique<plan::AxisT>());
+  plan.mesh.push_back(std::make_unique<AxisT>());
   plan.mesh[1]->name = "tp";
   plan.mesh[1]->size = 2;
   plan.batch_axes = {0, 1};
   plan.programs.push_back(std::make_unique<ProgramT>(*plan.programs[0]));
   ProgramT &rowFirst = *plan.programs[0], &columnFirst = *plan.programs[1];
   collective(rowFirst).axes = {1};
-  opOf<plan::CollectiveT>(*updateOf(rowFirst)[0]).axes = {0};
+  opOf<CollectiveT>(*updateOf(rowFirst)[0]).axes = {0};
   collective(columnFirst).axes = {1};
-  opOf<plan::CollectiveT>(*updateOf(columnFirst)[0]).axes = {0};
+  opOf<CollectiveT>(*updateOf(columnFirst)[0]).axes = {0};
   setPrograms(plan, {0, 1, 1, 0});
   EXPECT_TRUE(PlanFile::fromBytes(encode(plan)).ok());
   std::swap(updateOf(columnFirst)[0], updateOf(columnFirst)[1]);
@@ -422,4 +417,4 @@ TEST(PlanCheck, circularWaitIsFound) {
 }
 
 } // namespace
-} // namespace meshwork::runtime::test
+} // namespace meshwork::plan::test

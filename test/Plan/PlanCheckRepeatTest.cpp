@@ -2,20 +2,19 @@
 #include "Mutants.h"
 #include "lib/Plan/Repeats.h"
 
-namespace meshwork::runtime::test {
+namespace meshwork::plan::test {
 namespace {
-using plan::PlanT, plan::ProgramT;
 
-plan::FillT fillOf(uint32_t view) {
-  plan::FillT fill;
+FillT fillOf(uint32_t view) {
+  FillT fill;
   fill.dst = view;
   return fill;
 }
 
 /// A buffer of f32 [4, 8] that lives only while it is used.
 uint32_t addParts(ProgramT &p, const char *name) {
-  uint32_t view = addTensor(p, name, plan::BufferKind::activations,
-                            plan::DType::f32, {4, 8});
+  uint32_t view =
+      addTensor(p, name, BufferKind::activations, DType::f32, {4, 8});
   p.buffers.back()->persistent = false;
   return view;
 }
@@ -28,10 +27,10 @@ PlanT repeating() {
   ProgramT &p = *plan.programs[0];
   addParts(p, "rows");
   auto rows = static_cast<uint32_t>(p.buffers.size() - 1);
-  uint32_t row = addView(p, rows, plan::DType::f32, {8});
+  uint32_t row = addView(p, rows, DType::f32, {8});
   p.views[row]->advances = {32};
   uint32_t scratch = addParts(p, "scratch");
-  plan::RepeatT repeat;
+  RepeatT repeat;
   repeat.instructions = 2;
   repeat.times = 4;
   insert(forwardOf(p), marker, "again", repeat);
@@ -39,15 +38,11 @@ PlanT repeating() {
   insert(forwardOf(p), marker + 2, "scratch", fillOf(scratch));
   return plan;
 }
-plan::RepeatT &repeatOf(ProgramT &p) {
-  return microbatchOp<plan::RepeatT>(p, marker);
-}
-uint32_t rowOf(ProgramT &p) {
-  return microbatchOp<plan::FillT>(p, marker + 1).dst;
-}
+RepeatT &repeatOf(ProgramT &p) { return microbatchOp<RepeatT>(p, marker); }
+uint32_t rowOf(ProgramT &p) { return microbatchOp<FillT>(p, marker + 1).dst; }
 void nest(ProgramT &p, size_t depth) {
   for (size_t i = 0; i < depth; ++i) {
-    plan::RepeatT around;
+    RepeatT around;
     around.instructions = static_cast<uint32_t>(forwardOf(p).size() - marker);
     around.times = 1;
     insert(forwardOf(p), marker, "around", around);
@@ -71,7 +66,7 @@ TEST(PlanCheck, repeats) {
           {"is inside 3 others", [](PlanT &, ProgramT &p) { nest(p, 3); }},
           {"update[0] is a repeat, expected it in a list that runs for each",
            [](PlanT &, ProgramT &p) {
-             plan::RepeatT repeat;
+             RepeatT repeat;
              repeat.instructions = repeat.times = 1;
              insert(updateOf(p), 0, "again", repeat);
              setLossKnown(p, 2);
@@ -110,7 +105,7 @@ TEST(PlanCheck, turnsAreAlike) {
     };
   };
   auto sum = [](PlanT &) {
-    plan::CollectiveT op;
+    CollectiveT op;
     op.axes = {0};
     op.parts.push_back(transfer(gradient, gradient));
     return op;
@@ -119,12 +114,12 @@ TEST(PlanCheck, turnsAreAlike) {
       repeating,
       {
           {"forward[4] \"inside\": runs on channel 1 inside a repeat",
-           inside(sum, [](plan::CollectiveT &op) { op.channel = 1; })},
+           inside(sum, [](CollectiveT &op) { op.channel = 1; })},
           {"runs on channel 0, in the last action only, inside a repeat",
-           inside(sum, [](plan::CollectiveT &op) { op.last_only = true; })},
+           inside(sum, [](CollectiveT &op) { op.last_only = true; })},
           {"waits inside a repeat",
-           inside([](PlanT &) { return plan::WaitT(); },
-                  [](plan::WaitT &op) { op.channel = op.count = 1; })},
+           inside([](PlanT &) { return WaitT(); },
+                  [](WaitT &op) { op.channel = op.count = 1; })},
           {"dst is set in the step's first action and added to later, inside",
            [](PlanT &, ProgramT &p) {
              std::swap(forwardOf(p)[1], forwardOf(p)[marker + 2]);
@@ -162,9 +157,9 @@ TEST(PlanCheck, whatTurnsLeaveBehindLivesThroughAll) {
 // Inner turns run for each outer one; the instruction behind the inner repeat
 // is of the outer one alone.
 TEST(Repeats, turnsNest) {
-  plan::Repeats repeats({{1, 4, 2}, {2, 3, 3}}, 5);
+  Repeats repeats({{1, 4, 2}, {2, 3, 3}}, 5);
   std::vector<std::array<uint32_t, 3>> seen;
-  for (const plan::Turn &turn : repeats.turns())
+  for (const Turn &turn : repeats.turns())
     seen.push_back({turn.instruction, turn.turns[0], turn.turns[1]});
   std::vector<std::array<uint32_t, 3>> expected = {
       {2, 0, 0}, {2, 0, 1}, {2, 0, 2}, {3, 0, 0}, {2, 1, 0},
@@ -176,4 +171,4 @@ TEST(Repeats, turnsNest) {
   EXPECT_EQ(repeats.around(2).size(), 2u);
 }
 } // namespace
-} // namespace meshwork::runtime::test
+} // namespace meshwork::plan::test

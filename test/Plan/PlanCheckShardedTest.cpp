@@ -5,10 +5,9 @@
 #include <functional>
 #include <gtest/gtest.h>
 
-namespace meshwork::runtime::test {
+namespace meshwork::plan::test {
 namespace {
-using plan::BufferKind, plan::DType, plan::PlanT, plan::ProgramT;
-using Kind = plan::CollectiveKind;
+using Kind = CollectiveKind;
 
 absl::Status check(const PlanT &plan) {
   return PlanFile::fromBytes(encode(plan)).status();
@@ -63,8 +62,8 @@ TEST(PlanCheck, coordinates) {
   PlanT plan = tinyPlan({.ranks = 4});
   ProgramT &p = *plan.programs[0];
   auto add = [&](const char *name) {
-    p.inputs.push_back(std::make_unique<plan::InputT>());
-    p.inputs.back()->kind = plan::InputKind::coordinate;
+    p.inputs.push_back(std::make_unique<InputT>());
+    p.inputs.back()->kind = InputKind::coordinate;
     p.inputs.back()->axes = {0};
     p.inputs.back()->size = 256;
     return p.inputs.back()->view =
@@ -73,12 +72,12 @@ TEST(PlanCheck, coordinates) {
   add("first");
   uint32_t second = add("second");
   EXPECT_TRUE(check(plan).ok()) << check(plan);
-  auto &embedding = opOf<plan::EmbeddingT>(*forwardOf(p)[0]);
+  auto &embedding = opOf<EmbeddingT>(*forwardOf(p)[0]);
   plan.vocabulary = 300; // A shard of the table need not hold it.
   embedding.first_row = second;
   EXPECT_TRUE(check(plan).ok() ||
               check(plan).message().find("the table has") != std::string::npos);
-  opOf<plan::EmbeddingGradT>(*forwardOf(p)[2]).first_row = second;
+  opOf<EmbeddingGradT>(*forwardOf(p)[2]).first_row = second;
   EXPECT_TRUE(check(plan).ok()) << check(plan);
   embedding.first_row = tokens;
   expectText(plan, "first_row is i32[2,16], expected one i32");
@@ -87,11 +86,11 @@ TEST(PlanCheck, coordinates) {
   embedding.first_row = second;
   p.inputs.back()->size = 0;
   expectText(plan, "coordinate has the size 0, expected a positive number");
-  p.inputs.back()->kind = plan::InputKind::extent;
+  p.inputs.back()->kind = InputKind::extent;
   expectText(plan, "extent has the size 0, expected a positive number");
   p.inputs.back()->size = INT32_MAX; // Three blocks fit, and one is short.
   EXPECT_TRUE(check(plan).ok()) << check(plan);
-  p.inputs.back()->kind = plan::InputKind::coordinate;
+  p.inputs.back()->kind = InputKind::coordinate;
   p.inputs[0]->size = 1;
   expectText(plan, "tokens has axes, a size or a hop");
   p.inputs[0]->size = 0;
@@ -100,10 +99,10 @@ TEST(PlanCheck, coordinates) {
   p.inputs[0]->hop = 0;
   p.inputs.back()->hop = 1;
   expectText(plan, "coordinate has the hop 1, expected none");
-  p.inputs.back()->kind = plan::InputKind::positions;
+  p.inputs.back()->kind = InputKind::positions;
   p.inputs.back()->hop = 1000;
   expectText(plan, "positions has the hop 1000, expected less than the ");
-  p.inputs.back()->kind = plan::InputKind::coordinate;
+  p.inputs.back()->kind = InputKind::coordinate;
   p.inputs.back()->hop = 0;
   p.buffers.back()->persistent = false;
   expectText(plan, "does not persist, expected one that lives to the end");
@@ -112,33 +111,33 @@ TEST(PlanCheck, coordinates) {
 TEST(PlanCheck, positions) {
   PlanT plan = tinyPlan({.ranks = 4});
   ProgramT &p = *plan.programs[0];
-  p.inputs.push_back(std::make_unique<plan::InputT>());
-  plan::InputT &input = *p.inputs.back();
-  input.kind = plan::InputKind::positions;
+  p.inputs.push_back(std::make_unique<InputT>());
+  InputT &input = *p.inputs.back();
+  input.kind = InputKind::positions;
   input.axes = {0};
-  input.layouts = {plan::Layout::zigzag};
+  input.layouts = {Layout::zigzag};
   input.size = 17; // chunks of 3, two a rank
   input.view = addTensor(p, "table", BufferKind::input, DType::i32, {6});
   EXPECT_TRUE(check(plan).ok()) << check(plan);
   input.layouts = {};
   expectText(plan, "positions is i32[6], expected i32[5]");
-  input.layouts = {plan::Layout::zigzag, plan::Layout::block};
+  input.layouts = {Layout::zigzag, Layout::block};
   expectText(plan, "positions: found 2 layouts, expected none or one for each "
                    "of 1 axes");
-  input.layouts = {static_cast<plan::Layout>(2)};
+  input.layouts = {static_cast<Layout>(2)};
   expectText(plan, "positions: unknown layout 2");
-  input.layouts = {plan::Layout::zigzag};
+  input.layouts = {Layout::zigzag};
   input.size = 0;
   expectText(plan, "positions has the size 0, expected a positive number");
   input.size = 17;
   p.buffers.back()->persistent = false;
   expectText(plan, "does not persist, expected one that lives to the end");
   p.buffers.back()->persistent = true;
-  input.kind = plan::InputKind::extent;
+  input.kind = InputKind::extent;
   expectText(plan, "extent is of parts with layouts, expected blocks");
-  input.kind = plan::InputKind::positions;
+  input.kind = InputKind::positions;
   p.inputs[0]->axes = {0};
-  p.inputs[0]->layouts = {plan::Layout::zigzag};
+  p.inputs[0]->layouts = {Layout::zigzag};
   expectText(plan, "tokens is i32[2,16], expected i32[2,4]");
 }
 
@@ -151,14 +150,14 @@ struct WithCollective {
   uint32_t tensor(std::vector<int64_t> shape) {
     return addTensor(p, "t", BufferKind::communication, DType::f32, shape);
   }
-  plan::CollectiveT &add(Kind kind, uint32_t src, uint32_t dst, int dim = 0,
-                         int toDim = 0) {
-    plan::CollectiveT op;
+  CollectiveT &add(Kind kind, uint32_t src, uint32_t dst, int dim = 0,
+                   int toDim = 0) {
+    CollectiveT op;
     op.kind = kind;
     op.axes = {0};
     op.parts.push_back(transfer(src, dst, dim, toDim));
     setLossKnown(p, 2);
-    return opOf<plan::CollectiveT>(insert(updateOf(p), 0, "moved", op));
+    return opOf<CollectiveT>(insert(updateOf(p), 0, "moved", op));
   }
 };
 
@@ -166,21 +165,21 @@ TEST(PlanCheck, blocksThatAreCopied) {
   auto plan = [](std::vector<int64_t> src, std::vector<int64_t> dst, int dim,
                  auto change) {
     WithCollective w;
-    plan::CopyBlockT op;
+    CopyBlockT op;
     op.src = w.tensor(src);
     op.dst = w.tensor(dst);
     op.dim = dim;
     op.first = addTensor(w.p, "first", BufferKind::input, DType::i32, {1});
     setLossKnown(w.p, 2);
-    plan::InstructionT &at = insert(updateOf(w.p), 0, "cut", op);
-    change(opOf<plan::CopyBlockT>(at));
+    InstructionT &at = insert(updateOf(w.p), 0, "cut", op);
+    change(opOf<CopyBlockT>(at));
     return std::move(w.plan);
   };
   auto refuse = [&](std::vector<int64_t> dst, int dim, const char *expected,
                     auto change) {
     expectText(plan({10, 6}, dst, dim, change), expected);
   };
-  auto same = [](plan::CopyBlockT &) {};
+  auto same = [](CopyBlockT &) {};
   PlanT good = plan({10, 6}, {3, 6}, 0, same);
   EXPECT_TRUE(check(good).ok()) << check(good);
   refuse({3, 6}, 1, "dst is f32[3,6], expected f32[10,6]", same);
@@ -188,11 +187,11 @@ TEST(PlanCheck, blocksThatAreCopied) {
   refuse({3, 6}, 2, "along dim 2, expected a dim of both", same);
   refuse({3, 6}, -1, "along dim -1, expected a dim of both", same);
   refuse({10, 6}, 0, "src and dst share buffer",
-         [](plan::CopyBlockT &op) { op.dst = op.src; });
+         [](CopyBlockT &op) { op.dst = op.src; });
   refuse({3, 6}, 0, "first is f32[10,6], expected one i32",
-         [](plan::CopyBlockT &op) { op.first = op.src; });
+         [](CopyBlockT &op) { op.first = op.src; });
   refuse({3, 6}, 0, "first is absent",
-         [](plan::CopyBlockT &op) { op.first = plan::noView; });
+         [](CopyBlockT &op) { op.first = plan::noView; });
 }
 
 TEST(PlanCheck, shapesOfCollectives) {
@@ -228,15 +227,14 @@ TEST(PlanCheck, shapesOfCollectives) {
 }
 
 TEST(PlanCheck, fieldsOfCollectives) {
-  auto refuse = [](std::function<void(plan::CollectiveT &)> change,
+  auto refuse = [](std::function<void(CollectiveT &)> change,
                    const char *expected) {
     WithCollective w;
     change(w.add(Kind::all_gather, w.small, w.big));
     expectText(w.plan, expected);
   };
   refuse([](auto &op) { op.sources = {0}; }, "only permute has sources");
-  refuse([](auto &op) { op.reduction = plan::Reduction::max; },
-         "reduces nothing");
+  refuse([](auto &op) { op.reduction = Reduction::max; }, "reduces nothing");
   refuse([](auto &op) { op.any_order = true; },
          "all_gather with sum in any order, expected the sum of");
   refuse([](auto &op) { op.channel = 9; }, "channel 9");
@@ -298,8 +296,8 @@ TEST(PlanCheck, partsOfOneBucketMayInterleave) {
   expectText(w.plan, "parts 1 and 2 share bytes");
 }
 
-plan::WaitT waitFor(uint32_t channel, uint32_t count) {
-  plan::WaitT wait;
+WaitT waitFor(uint32_t channel, uint32_t count) {
+  WaitT wait;
   wait.channel = channel;
   wait.count = count;
   return wait;
@@ -312,8 +310,7 @@ TEST(PlanCheck, waits) {
   expectText(w.plan, "update[0] \"moved\" is not waited for before loss_known");
   setLossKnown(w.p, 0);
   expectText(w.plan, "is not waited for before the end of its list");
-  auto &wait =
-      opOf<plan::WaitT>(insert(updateOf(w.p), 1, "wait", waitFor(2, 1)));
+  auto &wait = opOf<WaitT>(insert(updateOf(w.p), 1, "wait", waitFor(2, 1)));
   setLossKnown(w.p, 3);
   EXPECT_TRUE(check(w.plan).ok()) << check(w.plan);
   setLossKnown(w.p, 1);
@@ -341,7 +338,7 @@ TEST(PlanCheck, whatIsUnderwayIsNotTouched) {
     return std::move(w.plan);
   };
   auto copy = [](WithCollective &w, uint32_t from, uint32_t to) {
-    plan::CollectiveT op;
+    CollectiveT op;
     op.kind = Kind::permute;
     op.axes = {0};
     op.sources = {0, 1, 2, 3};
@@ -357,7 +354,7 @@ TEST(PlanCheck, whatIsUnderwayIsNotTouched) {
   expectText(plan([&](auto &w) { return copy(w, w.big, w.tensor({10, 6})); }),
              "src reads buffer \"t\", which update[0] \"moved\" still writes");
   expectText(plan([](auto &w) {
-               plan::FillT fill;
+               FillT fill;
                fill.dst = w.big;
                return fill;
              }),
@@ -369,15 +366,15 @@ TEST(PlanCheck, buffersLiveToTheWait) {
   w.add(Kind::all_gather, w.small, w.big).channel = 1;
   insert(updateOf(w.p), 1, "wait", waitFor(1, 1));
   setLossKnown(w.p, 3);
-  plan::BufferT &big = *w.p.buffers[w.p.views[w.big]->buffer];
+  BufferT &big = *w.p.buffers[w.p.views[w.big]->buffer];
   big.persistent = false;
   EXPECT_TRUE(check(w.plan).ok()) << check(w.plan);
   // Another begins between the start and the Wait.
   uint32_t other = w.tensor({8, 6});
-  plan::BufferT &late = *w.p.buffers[w.p.views[other]->buffer];
+  BufferT &late = *w.p.buffers[w.p.views[other]->buffer];
   late.persistent = false;
   late.offset = big.offset;
-  plan::FillT fill;
+  FillT fill;
   fill.dst = other;
   insert(updateOf(w.p), 1, "late", fill);
   setLossKnown(w.p, 4);
@@ -401,8 +398,8 @@ TEST(PlanCheck, channelsAreRehearsed) {
     setPrograms(w.plan, {0, 1, 0, 1});
     ProgramT &q = *w.plan.programs[1];
     std::swap(updateOf(q)[0], updateOf(q)[1]);
-    opOf<plan::CollectiveT>(*updateOf(q)[0]).channel = first;
-    opOf<plan::CollectiveT>(*updateOf(q)[1]).channel = second;
+    opOf<CollectiveT>(*updateOf(q)[0]).channel = first;
+    opOf<CollectiveT>(*updateOf(q)[1]).channel = second;
     return std::move(w.plan);
   };
   EXPECT_TRUE(check(make(1, 2)).ok()) << check(make(1, 2));
@@ -411,10 +408,10 @@ TEST(PlanCheck, channelsAreRehearsed) {
   ProgramT &q = *inline_.programs[1];
   updateOf(q).erase(updateOf(q).begin() + 2, updateOf(q).begin() + 4);
   for (size_t i : {0, 1})
-    opOf<plan::CollectiveT>(*updateOf(q)[i]).channel = 0;
+    opOf<CollectiveT>(*updateOf(q)[i]).channel = 0;
   setLossKnown(q, 3);
   expectText(inline_, "would wait forever");
 }
 
 } // namespace
-} // namespace meshwork::runtime::test
+} // namespace meshwork::plan::test

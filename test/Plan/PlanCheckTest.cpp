@@ -3,9 +3,8 @@
 #include "meshwork/Plan/Frame.h"
 #include <cmath>
 
-namespace meshwork::runtime::test {
+namespace meshwork::plan::test {
 namespace {
-using plan::PlanT, plan::ProgramT;
 
 TEST(PlanCheck, meshAndBatch) {
   expectRefused(
@@ -29,18 +28,16 @@ TEST(PlanCheck, meshAndBatch) {
            [](PlanT &p, ProgramT &) { p.vocabulary = 0; }},
           {"expected i32[2,17]", [](PlanT &p, ProgramT &) { p.sequence = 17; }},
           {"unknown device",
-           [](PlanT &p, ProgramT &) {
-             p.device = static_cast<plan::Device>(9);
-           }},
+           [](PlanT &p, ProgramT &) { p.device = static_cast<Device>(9); }},
           {"unknown compute",
-           [](PlanT &p, ProgramT &) { p.compute = plan::DType::i32; }},
+           [](PlanT &p, ProgramT &) { p.compute = DType::i32; }},
           {"no symbol",
            [](PlanT &p, ProgramT &) {
-             p.kernels.push_back(std::make_unique<plan::KernelT>());
+             p.kernels.push_back(std::make_unique<KernelT>());
            }},
           {"no code",
            [](PlanT &p, ProgramT &) {
-             p.kernels.push_back(std::make_unique<plan::KernelT>());
+             p.kernels.push_back(std::make_unique<KernelT>());
              p.kernels[0]->symbol = "k";
            }},
       });
@@ -62,7 +59,7 @@ TEST(PlanCheck, buffers) {
            }},
           {"unknown kind",
            [](PlanT &, ProgramT &p) {
-             p.buffers[0]->kind = static_cast<plan::BufferKind>(77);
+             p.buffers[0]->kind = static_cast<BufferKind>(77);
            }},
           {"share bytes",
            [](PlanT &, ProgramT &p) {
@@ -91,10 +88,10 @@ TEST(PlanCheck, sharedBytesOfSeparateLivesAreFine) {
   for (size_t begin : {3, 1}) {
     PlanT plan = tinyPlan();
     ProgramT &p = *plan.programs[0];
-    p.buffers.push_back(std::make_unique<plan::BufferT>(*p.buffers[2]));
-    plan::FillT fill;
+    p.buffers.push_back(std::make_unique<BufferT>(*p.buffers[2]));
+    FillT fill;
     fill.dst = addView(p, static_cast<uint32_t>(p.buffers.size() - 1),
-                       plan::DType::f32, {2, 16, 8});
+                       DType::f32, {2, 16, 8});
     insert(forwardOf(p), begin, "y", fill);
     auto file = PlanFile::fromBytes(encode(plan));
     EXPECT_EQ(file.ok(), begin == 3) << file.status();
@@ -105,16 +102,15 @@ TEST(PlanCheck, sharedBytesOfSeparateLivesAreFine) {
 PlanT interleaved() {
   PlanT plan = tinyPlan();
   ProgramT &p = *plan.programs[0];
-  p.actions = {plan::Action(1, 0), plan::Action(2, 0), plan::Action(2, 1),
-               plan::Action(3, 0), plan::Action(3, 1), plan::Action(4, 0)};
+  p.actions = {Action(1, 0), Action(2, 0), Action(2, 1),
+               Action(3, 0), Action(3, 1), Action(4, 0)};
   auto &last = forwardOf(p).back();
-  listOf(p, plan::ListKind::backward).push_back(std::move(last));
+  listOf(p, ListKind::backward).push_back(std::move(last));
   forwardOf(p).pop_back();
   return plan;
 }
 
 TEST(PlanCheck, listsAndActions) {
-  using plan::ListKind;
   expectRefused(
       cpuPlan,
       {
@@ -139,24 +135,24 @@ TEST(PlanCheck, listsAndActions) {
           {"there are 0 actions",
            [](PlanT &, ProgramT &p) { p.actions.clear(); }},
           {"action 1 runs list 9, there are 5",
-           [](PlanT &, ProgramT &p) { p.actions[1] = plan::Action(9, 0); }},
+           [](PlanT &, ProgramT &p) { p.actions[1] = Action(9, 0); }},
           {"action 1 is of microbatch 2, there are 2",
-           [](PlanT &, ProgramT &p) { p.actions[1] = plan::Action(2, 2); }},
+           [](PlanT &, ProgramT &p) { p.actions[1] = Action(2, 2); }},
           {"action 1 runs backward of microbatch 0, expected forward next",
            [](PlanT &, ProgramT &p) { std::swap(p.actions[1], p.actions[2]); }},
           {"action 3 runs forward of microbatch 0, expected nothing more of it",
-           [](PlanT &, ProgramT &p) { p.actions[3] = plan::Action(2, 0); }},
+           [](PlanT &, ProgramT &p) { p.actions[3] = Action(2, 0); }},
           {"action 5 runs update for microbatch 1",
-           [](PlanT &, ProgramT &p) { p.actions[5] = plan::Action(4, 1); }},
+           [](PlanT &, ProgramT &p) { p.actions[5] = Action(4, 1); }},
           {"action 4 runs update, expected step first and update last",
            [](PlanT &, ProgramT &p) { std::swap(p.actions[4], p.actions[5]); }},
           {"action 0 runs once",
-           [](PlanT &, ProgramT &p) { p.actions[0] = plan::Action(0, 0); }},
+           [](PlanT &, ProgramT &p) { p.actions[0] = Action(0, 0); }},
           {"loss_known is absent",
            [](PlanT &, ProgramT &p) { p.loss_known.reset(); }},
           {"loss_known is instruction 0 of action 2, expected one of action 5",
            [](PlanT &, ProgramT &p) {
-             p.loss_known = std::make_unique<plan::Moment>(2, 0);
+             p.loss_known = std::make_unique<Moment>(2, 0);
            }},
       });
 }
@@ -173,7 +169,7 @@ TEST(PlanCheck, whatNeedsSeveralCopiesIsRefused) {
           "buffer \"tokens\" is used by 2 microbatches at once, but has 1"),
       std::string::npos)
       << file.status();
-  auto &backward = listOf(p, plan::ListKind::backward);
+  auto &backward = listOf(p, ListKind::backward);
   backward.insert(backward.begin(), std::move(forwardOf(p).back()));
   forwardOf(p).pop_back(); // "mean" reads x.
   file = PlanFile::fromBytes(encode(plan));
@@ -188,8 +184,8 @@ TEST(PlanCheck, whatNeedsSeveralCopiesIsRefused) {
 TEST(PlanCheck, copiesLieSideBySide) {
   PlanT plan = tinyPlan();
   ProgramT &p = *plan.programs[0];
-  p.actions = {plan::Action(1, 0), plan::Action(2, 0), plan::Action(2, 1),
-               plan::Action(3, 0), plan::Action(3, 1), plan::Action(4, 0)};
+  p.actions = {Action(1, 0), Action(2, 0), Action(2, 1),
+               Action(3, 0), Action(3, 1), Action(4, 0)};
   auto file = PlanFile::fromBytes(encode(plan));
   EXPECT_TRUE(file.ok()) << file.status();
   p.buffers[0]->copies = 0;
@@ -210,7 +206,7 @@ TEST(PlanCheck, views) {
            [](PlanT &, ProgramT &p) { p.views[0]->buffer = 99; }},
           {"unknown element type",
            [](PlanT &, ProgramT &p) {
-             p.views[0]->dtype = static_cast<plan::DType>(7);
+             p.views[0]->dtype = static_cast<DType>(7);
            }},
           {"8192 bytes", [](PlanT &, ProgramT &p) { p.views[0]->offset = 4; }},
           {"has 8192",
@@ -249,12 +245,10 @@ TEST(PlanCheck, inputsResultsParameters) {
           {"tokens is absent",
            [](PlanT &, ProgramT &p) { p.inputs[0]->view = plan::noView; }},
           {"tokens is there twice",
-           [](PlanT &, ProgramT &p) {
-             p.inputs[1]->kind = plan::InputKind::tokens;
-           }},
+           [](PlanT &, ProgramT &p) { p.inputs[1]->kind = InputKind::tokens; }},
           {"unknown kind",
            [](PlanT &, ProgramT &p) {
-             p.inputs[1]->kind = static_cast<plan::InputKind>(50);
+             p.inputs[1]->kind = static_cast<InputKind>(50);
            }},
           {"expected one f32",
            [](PlanT &, ProgramT &p) { p.inputs[2]->view = tokens; }},
@@ -263,9 +257,7 @@ TEST(PlanCheck, inputsResultsParameters) {
           {"there is no loss",
            [](PlanT &, ProgramT &p) { p.results.erase(p.results.begin()); }},
           {"loss is there twice",
-           [](PlanT &, ProgramT &p) {
-             p.results[1]->kind = plan::ResultKind::loss;
-           }},
+           [](PlanT &, ProgramT &p) { p.results[1]->kind = ResultKind::loss; }},
           {"loss is f32[256,8]",
            [](PlanT &, ProgramT &p) { p.results[0]->view = weight; }},
           {"loss_known is instruction 9",
@@ -287,7 +279,7 @@ TEST(PlanCheck, inputsResultsParameters) {
           {"is there twice",
            [](PlanT &, ProgramT &p) {
              p.parameters.push_back(
-                 std::make_unique<plan::ParameterT>(*p.parameters[0]));
+                 std::make_unique<ParameterT>(*p.parameters[0]));
            }},
           {"product of file_shape",
            [](PlanT &, ProgramT &p) {
@@ -301,7 +293,7 @@ TEST(PlanCheck, inputsResultsParameters) {
            }},
           {"unknown init",
            [](PlanT &, ProgramT &p) {
-             p.parameters[0]->init = static_cast<plan::InitKind>(9);
+             p.parameters[0]->init = static_cast<InitKind>(9);
            }},
           {"init has the numbers",
            [](PlanT &, ProgramT &p) { p.parameters[0]->init_b = INFINITY; }},
@@ -309,8 +301,8 @@ TEST(PlanCheck, inputsResultsParameters) {
            [](PlanT &, ProgramT &p) { p.parameters[0]->init_b = -1; }},
           {"master is absent",
            [](PlanT &, ProgramT &p) {
-             p.views.push_back(std::make_unique<plan::ViewT>(*p.views[weight]));
-             p.views.back()->dtype = plan::DType::bf16;
+             p.views.push_back(std::make_unique<ViewT>(*p.views[weight]));
+             p.views.back()->dtype = DType::bf16;
              keep(*p.parameters[0], "weight",
                   static_cast<uint32_t>(p.views.size() - 1));
              drop(*p.parameters[0], "master");
@@ -319,8 +311,8 @@ TEST(PlanCheck, inputsResultsParameters) {
            [](PlanT &, ProgramT &p) { p.buffers[0]->persistent = false; }},
           {"first_moment is i32",
            [](PlanT &, ProgramT &p) {
-             p.views.push_back(std::make_unique<plan::ViewT>(*p.views[weight]));
-             p.views.back()->dtype = plan::DType::i32;
+             p.views.push_back(std::make_unique<ViewT>(*p.views[weight]));
+             p.views.back()->dtype = DType::i32;
              keep(*p.parameters[0], "first_moment",
                   static_cast<uint32_t>(p.views.size() - 1));
            }},
@@ -328,8 +320,7 @@ TEST(PlanCheck, inputsResultsParameters) {
            [](PlanT &, ProgramT &p) { drop(*p.parameters[0], "weight"); }},
           {"2 states of the role master, expected one",
            [](PlanT &, ProgramT &p) {
-             keep(*p.parameters[0], "second", weight).role =
-                 plan::StateRole::master;
+             keep(*p.parameters[0], "second", weight).role = StateRole::master;
            }},
           {"state \"gradient\" is there twice",
            [](PlanT &, ProgramT &p) {
@@ -349,7 +340,7 @@ TEST(PlanCheck, inputsResultsParameters) {
           {"other has the unknown role 9",
            [](PlanT &, ProgramT &p) {
              keep(*p.parameters[0], "other", weight).role =
-                 static_cast<plan::StateRole>(9);
+                 static_cast<StateRole>(9);
            }},
           {"momentum begins with nan",
            [](PlanT &, ProgramT &p) {
@@ -381,4 +372,4 @@ TEST(PlanCheck, inputsResultsParameters) {
 }
 
 } // namespace
-} // namespace meshwork::runtime::test
+} // namespace meshwork::plan::test

@@ -9,8 +9,9 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-namespace meshwork::runtime::test {
+namespace meshwork::plan::test {
 namespace {
+using runtime::exitCodeOf;
 using Bytes = std::vector<unsigned char>;
 
 void refuse(const Bytes &bytes, const std::string &text) {
@@ -134,14 +135,13 @@ TEST(PlanFile, refusesASparseGiantAtOnce) {
 }
 
 TEST(PlanFile, loadsTenMegabytesQuickly) {
-  plan::PlanT plan = tinyPlan();
+  PlanT plan = tinyPlan();
   auto &program = *plan.programs[0];
   while (forwardOf(program).size() < 30000)
     forwardOf(program).push_back(
-        std::make_unique<plan::InstructionT>(*forwardOf(program).back()));
+        std::make_unique<InstructionT>(*forwardOf(program).back()));
   while (program.views.size() < 40000)
-    program.views.push_back(
-        std::make_unique<plan::ViewT>(*program.views.back()));
+    program.views.push_back(std::make_unique<ViewT>(*program.views.back()));
   plan.code.assign(6 << 20, 1);
   Bytes bytes = encode(plan);
   ASSERT_GT(bytes.size(), 10u << 20);
@@ -160,4 +160,4 @@ TEST(PlanFile, loadsTenMegabytesQuickly) {
 }
 
 } // namespace
-} // namespace meshwork::runtime::test
+} // namespace meshwork::plan::test

@@ -8,25 +8,24 @@
 #include <sstream>
 #include <unistd.h>
 
-namespace meshwork::runtime::test {
+namespace meshwork::plan::test {
 namespace {
 constexpr int64_t rows = 256, width = 8, micro = 2, sequence = 16;
 constexpr int64_t xElements = micro * sequence * width;
 
 /// Adds buffers one after another, each with one view of its whole.
 struct Builder {
-  plan::PlanT plan;
-  plan::ProgramT &program;
+  PlanT plan;
+  ProgramT &program;
 
   Builder() : program(addProgram()) {}
-  plan::ProgramT &addProgram() {
-    plan.programs.push_back(std::make_unique<plan::ProgramT>());
+  ProgramT &addProgram() {
+    plan.programs.push_back(std::make_unique<ProgramT>());
     return *plan.programs.back();
   }
 
-  uint32_t view(uint32_t buffer, plan::DType dtype,
-                std::vector<int64_t> shape) {
-    auto view = std::make_unique<plan::ViewT>();
+  uint32_t view(uint32_t buffer, DType dtype, std::vector<int64_t> shape) {
+    auto view = std::make_unique<ViewT>();
     view->buffer = buffer;
     view->dtype = dtype;
     view->strides.assign(shape.size(), 1);
@@ -37,13 +36,13 @@ struct Builder {
     return static_cast<uint32_t>(program.views.size() - 1);
   }
 
-  uint32_t tensor(const char *name, plan::BufferKind kind, plan::DType dtype,
+  uint32_t tensor(const char *name, BufferKind kind, DType dtype,
                   std::vector<int64_t> shape, bool persistent = true) {
-    auto buffer = std::make_unique<plan::BufferT>();
+    auto buffer = std::make_unique<BufferT>();
     buffer->name = name;
     buffer->kind = kind;
     buffer->offset = program.arena_bytes;
-    buffer->size_bytes = dtype == plan::DType::bf16 ? 2 : 4;
+    buffer->size_bytes = dtype == DType::bf16 ? 2 : 4;
     for (int64_t size : shape)
       buffer->size_bytes *= static_cast<uint64_t>(size);
     buffer->persistent = persistent;
@@ -54,9 +53,9 @@ struct Builder {
   }
 
   template <typename Op>
-  void add(std::vector<std::unique_ptr<plan::InstructionT>> &list,
-           const char *name, Op op) {
-    auto instruction = std::make_unique<plan::InstructionT>();
+  void add(std::vector<std::unique_ptr<InstructionT>> &list, const char *name,
+           Op op) {
+    auto instruction = std::make_unique<InstructionT>();
     instruction->name = name;
     instruction->flops = 100;
     instruction->bytes = 1000;
@@ -65,9 +64,9 @@ struct Builder {
   }
 };
 
-plan::MatmulT matmul(uint32_t lhs, uint32_t rhs, uint32_t dst,
-                     plan::Accumulate accumulate) {
-  plan::MatmulT op;
+MatmulT matmul(uint32_t lhs, uint32_t rhs, uint32_t dst,
+               Accumulate accumulate) {
+  MatmulT op;
   op.lhs = lhs;
   op.rhs = rhs;
   op.dst = dst;
@@ -75,18 +74,17 @@ plan::MatmulT matmul(uint32_t lhs, uint32_t rhs, uint32_t dst,
   return op;
 }
 
-plan::CollectiveT allReduce(uint32_t view) {
-  plan::CollectiveT op;
+CollectiveT allReduce(uint32_t view) {
+  CollectiveT op;
   op.axes = {0};
   op.parts.push_back(transfer(view, view));
-  op.pass = plan::Pass::update;
-  op.cause = std::make_unique<plan::CauseT>();
+  op.pass = Pass::update;
+  op.cause = std::make_unique<CauseT>();
   op.cause->value = "each rank saw only its part of the batch";
   return op;
 }
 
 void addTensors(Builder &b) {
-  using plan::BufferKind, plan::DType;
   b.tensor("wte", BufferKind::weights, DType::f32, {rows, width});
   b.tensor("wte gradient", BufferKind::gradients, DType::f32, {rows, width});
   b.tensor("x", BufferKind::activations, DType::f32, {micro, sequence, width},
@@ -113,63 +111,63 @@ void addTensors(Builder &b) {
 }
 
 void addInstructions(Builder &b, float share) {
-  plan::FillT fill;
+  FillT fill;
   fill.dst = ones;
   fill.value = share;
   b.add(onceOf(b.program), "share of a token", fill);
-  plan::RotaryTableT rotary;
+  RotaryTableT rotary;
   rotary.cos = cos;
   rotary.sin = sin;
   rotary.inverse_frequencies = {1.0f, 0.1f, 0.01f, 0.001f};
   rotary.scale = 1;
   b.add(onceOf(b.program), "rotary", rotary);
-  plan::EmbeddingT embedding;
+  EmbeddingT embedding;
   embedding.table = weight;
   embedding.ids = tokens;
   embedding.out = x;
   b.add(forwardOf(b.program), "wte", embedding);
   b.add(forwardOf(b.program), "mean",
-        matmul(xRow, ones, lossCell, plan::Accumulate::after_first));
-  plan::EmbeddingGradT grad;
+        matmul(xRow, ones, lossCell, Accumulate::after_first));
+  EmbeddingGradT grad;
   grad.ids = tokens;
   grad.dout = onesAsX;
   grad.dtable = gradient;
-  grad.accumulate = plan::Accumulate::after_first;
+  grad.accumulate = Accumulate::after_first;
   b.add(forwardOf(b.program), "wte (gradient)", grad);
   b.add(updateOf(b.program), "loss", allReduce(loss));
   setLossKnown(b.program, 1);
   b.add(updateOf(b.program), "gradients", allReduce(gradient));
   b.add(updateOf(b.program), "norm",
-        matmul(gradRow, gradColumn, gradNormCell, plan::Accumulate::no));
+        matmul(gradRow, gradColumn, gradNormCell, Accumulate::no));
   b.add(updateOf(b.program), "optimizer",
-        matmul(gradColumn, rateCell, weightColumn, plan::Accumulate::yes));
+        matmul(gradColumn, rateCell, weightColumn, Accumulate::yes));
 }
 
 void addState(Builder &b) {
-  const std::pair<plan::InputKind, uint32_t> inputs[] = {
-      {plan::InputKind::tokens, tokens},
-      {plan::InputKind::targets, targets},
-      {plan::InputKind::learning_rate, learningRate},
-      {plan::InputKind::bias_correction, bias1},
-      {plan::InputKind::bias_correction, bias2},
-      {plan::InputKind::random, random}};
+  const std::pair<InputKind, uint32_t> inputs[] = {
+      {InputKind::tokens, tokens},
+      {InputKind::targets, targets},
+      {InputKind::learning_rate, learningRate},
+      {InputKind::bias_correction, bias1},
+      {InputKind::bias_correction, bias2},
+      {InputKind::random, random}};
   for (auto [kind, view] : inputs) {
-    b.program.inputs.push_back(std::make_unique<plan::InputT>());
+    b.program.inputs.push_back(std::make_unique<InputT>());
     b.program.inputs.back()->kind = kind;
     b.program.inputs.back()->view = view;
-    if (kind == plan::InputKind::bias_correction)
+    if (kind == InputKind::bias_correction)
       b.program.inputs.back()->base = view == bias1 ? 0.9f : 0.95f;
   }
-  for (auto [kind, view] : {std::pair{plan::ResultKind::loss, loss},
-                            std::pair{plan::ResultKind::grad_norm, gradNorm}}) {
-    b.program.results.push_back(std::make_unique<plan::ResultT>());
+  for (auto [kind, view] : {std::pair{ResultKind::loss, loss},
+                            std::pair{ResultKind::grad_norm, gradNorm}}) {
+    b.program.results.push_back(std::make_unique<ResultT>());
     b.program.results.back()->kind = kind;
     b.program.results.back()->view = view;
   }
-  auto parameter = std::make_unique<plan::ParameterT>();
+  auto parameter = std::make_unique<ParameterT>();
   parameter->name = "wte.weight";
   parameter->file_shape = {rows, width};
-  parameter->init = plan::InitKind::normal;
+  parameter->init = InitKind::normal;
   parameter->init_b = 0.02f;
   parameter->shape = {rows, width};
   keep(*parameter, "weight", weight);
@@ -179,25 +177,24 @@ void addState(Builder &b) {
 }
 } // namespace
 
-InstructionList &listOf(plan::ProgramT &program, plan::ListKind kind) {
+InstructionList &listOf(ProgramT &program, ListKind kind) {
   for (auto &list : program.lists)
     if (list->kind == kind)
       return list->instructions;
   std::abort();
 }
 
-void addLists(plan::ProgramT &program) {
-  using plan::ListKind;
+void addLists(ProgramT &program) {
   for (ListKind kind : {ListKind::once, ListKind::step, ListKind::forward,
                         ListKind::backward, ListKind::update}) {
-    program.lists.push_back(std::make_unique<plan::ListT>());
+    program.lists.push_back(std::make_unique<ListT>());
     program.lists.back()->kind = kind;
   }
 }
 
-void setActions(plan::ProgramT &program, uint32_t microbatches) {
+void setActions(ProgramT &program, uint32_t microbatches) {
   uint32_t known = program.loss_known ? program.loss_known->instruction() : 0;
-  program.actions = {plan::Action(1, 0)};
+  program.actions = {Action(1, 0)};
   for (uint32_t m = 0; m < microbatches; ++m) {
     program.actions.emplace_back(2, m);
     program.actions.emplace_back(3, m);
@@ -206,60 +203,59 @@ void setActions(plan::ProgramT &program, uint32_t microbatches) {
   setLossKnown(program, known);
 }
 
-void setLossKnown(plan::ProgramT &program, uint32_t instruction) {
-  program.loss_known = std::make_unique<plan::Moment>(
+void setLossKnown(ProgramT &program, uint32_t instruction) {
+  program.loss_known = std::make_unique<Moment>(
       static_cast<uint32_t>(program.actions.size() - 1), instruction);
 }
 
-void setPrograms(plan::PlanT &plan, std::vector<uint32_t> numbers) {
+void setPrograms(PlanT &plan, std::vector<uint32_t> numbers) {
   plan.program_axes.clear();
   for (uint32_t axis = 0; axis < plan.mesh.size(); ++axis)
     plan.program_axes.push_back(axis);
   plan.program_numbers = std::move(numbers);
 }
 
-static auto find(plan::ParameterT &parameter, const std::string &name) {
+static auto find(ParameterT &parameter, const std::string &name) {
   return std::find_if(parameter.states.begin(), parameter.states.end(),
                       [&](const auto &state) { return state->name == name; });
 }
 
-plan::StateT &keep(plan::ParameterT &parameter, const char *name, uint32_t view,
-                   std::vector<std::vector<uint32_t>> dims) {
+StateT &keep(ParameterT &parameter, const char *name, uint32_t view,
+             std::vector<std::vector<uint32_t>> dims) {
   drop(parameter, name);
-  plan::StateT &state =
-      *parameter.states.emplace_back(std::make_unique<plan::StateT>());
+  StateT &state = *parameter.states.emplace_back(std::make_unique<StateT>());
   state.name = name;
-  state.role = plan::StateRole::optimizer;
-  for (plan::StateRole role : plan::EnumValuesStateRole())
-    if (state.name == plan::EnumNameStateRole(role))
+  state.role = StateRole::optimizer;
+  for (StateRole role : EnumValuesStateRole())
+    if (state.name == EnumNameStateRole(role))
       state.role = role;
-  state.part = std::make_unique<plan::ShardedT>();
+  state.part = std::make_unique<ShardedT>();
   state.part->view = view;
   for (std::vector<uint32_t> &axes : dims) {
-    state.part->dims.push_back(std::make_unique<plan::AxisListT>());
+    state.part->dims.push_back(std::make_unique<AxisListT>());
     state.part->dims.back()->axes = std::move(axes);
   }
   return state;
 }
 
-plan::StateT &stateOf(plan::ParameterT &parameter, const std::string &name) {
+StateT &stateOf(ParameterT &parameter, const std::string &name) {
   return **find(parameter, name);
 }
 
-void drop(plan::ParameterT &parameter, const std::string &name) {
+void drop(ParameterT &parameter, const std::string &name) {
   if (auto known = find(parameter, name); known != parameter.states.end())
     parameter.states.erase(known);
 }
 
-void addAxis(plan::PlanT &plan, const char *name, uint32_t size) {
-  plan.mesh.push_back(std::make_unique<plan::AxisT>());
+void addAxis(PlanT &plan, const char *name, uint32_t size) {
+  plan.mesh.push_back(std::make_unique<AxisT>());
   plan.mesh.back()->name = name;
   plan.mesh.back()->size = size;
 }
 
-uint32_t addView(plan::ProgramT &program, uint32_t buffer, plan::DType dtype,
+uint32_t addView(ProgramT &program, uint32_t buffer, DType dtype,
                  std::vector<int64_t> shape, uint64_t offset) {
-  auto view = std::make_unique<plan::ViewT>();
+  auto view = std::make_unique<ViewT>();
   view->buffer = buffer;
   view->offset = offset;
   view->dtype = dtype;
@@ -271,14 +267,13 @@ uint32_t addView(plan::ProgramT &program, uint32_t buffer, plan::DType dtype,
   return static_cast<uint32_t>(program.views.size() - 1);
 }
 
-uint32_t addTensor(plan::ProgramT &program, const char *name,
-                   plan::BufferKind kind, plan::DType dtype,
-                   std::vector<int64_t> shape) {
-  auto buffer = std::make_unique<plan::BufferT>();
+uint32_t addTensor(ProgramT &program, const char *name, BufferKind kind,
+                   DType dtype, std::vector<int64_t> shape) {
+  auto buffer = std::make_unique<BufferT>();
   buffer->name = name;
   buffer->kind = kind;
   buffer->offset = (program.arena_bytes + 63) / 64 * 64;
-  buffer->size_bytes = dtype == plan::DType::bf16 ? 2 : 4;
+  buffer->size_bytes = dtype == DType::bf16 ? 2 : 4;
   for (int64_t size : shape)
     buffer->size_bytes *= static_cast<uint64_t>(size);
   buffer->persistent = true;
@@ -288,27 +283,27 @@ uint32_t addTensor(plan::ProgramT &program, const char *name,
                  dtype, std::move(shape));
 }
 
-uint32_t addDocuments(plan::PlanT &plan) {
-  plan::ProgramT &program = *plan.programs[0];
-  auto input = std::make_unique<plan::InputT>();
-  input->kind = plan::InputKind::documents;
-  input->view = addTensor(program, "documents", plan::BufferKind::input,
-                          plan::DType::i32, {micro, sequence});
+uint32_t addDocuments(PlanT &plan) {
+  ProgramT &program = *plan.programs[0];
+  auto input = std::make_unique<InputT>();
+  input->kind = InputKind::documents;
+  input->view = addTensor(program, "documents", BufferKind::input, DType::i32,
+                          {micro, sequence});
   program.inputs.push_back(std::move(input));
   return program.inputs.back()->view;
 }
 
-void shift(plan::ProgramT &program, uint32_t view, std::vector<uint32_t> axes,
+void shift(ProgramT &program, uint32_t view, std::vector<uint32_t> axes,
            uint64_t bytes) {
-  auto one = std::make_unique<plan::ShiftT>();
+  auto one = std::make_unique<ShiftT>();
   one->axes = std::move(axes);
   one->bytes = bytes;
   program.views[view]->shifts.push_back(std::move(one));
 }
 
-std::unique_ptr<plan::TransferT> transfer(uint32_t src, uint32_t dst,
-                                          int32_t dim, int32_t toDim) {
-  auto part = std::make_unique<plan::TransferT>();
+std::unique_ptr<TransferT> transfer(uint32_t src, uint32_t dst, int32_t dim,
+                                    int32_t toDim) {
+  auto part = std::make_unique<TransferT>();
   part->src = src;
   part->dst = dst;
   part->dim = dim;
@@ -316,11 +311,11 @@ std::unique_ptr<plan::TransferT> transfer(uint32_t src, uint32_t dst,
   return part;
 }
 
-plan::PlanT tinyPlan(const TinyOptions &options) {
+PlanT tinyPlan(const TinyOptions &options) {
   Builder b;
   b.plan.producer = "test";
   b.plan.arch = "x86-64-v3";
-  b.plan.mesh.push_back(std::make_unique<plan::AxisT>());
+  b.plan.mesh.push_back(std::make_unique<AxisT>());
   b.plan.mesh[0]->name = "dp";
   b.plan.mesh[0]->size = options.ranks;
   b.plan.batch_axes = {0};
@@ -342,35 +337,35 @@ plan::PlanT tinyPlan(const TinyOptions &options) {
   return std::move(b.plan);
 }
 
-plan::PlanT tinyGpuPlan(const TinyOptions &options) {
-  plan::PlanT plan = tinyPlan(options);
-  plan.device = plan::Device::cuda;
+PlanT tinyGpuPlan(const TinyOptions &options) {
+  PlanT plan = tinyPlan(options);
+  plan.device = Device::cuda;
   plan.arch = "sm_80";
   plan.cpu_features.clear();
-  plan.images.push_back(std::make_unique<plan::ImageT>());
+  plan.images.push_back(std::make_unique<ImageT>());
   plan.images[0]->arch = "sm_80";
-  plan.images[0]->kind = plan::ImageKind::ptx;
+  plan.images[0]->kind = ImageKind::ptx;
   plan.images[0]->code = {'.', 0};
-  auto addKernel = [&](plan::InstructionT &instruction, const char *symbol,
+  auto addKernel = [&](InstructionT &instruction, const char *symbol,
                        uint32_t pointers) {
     instruction.kernels = {static_cast<uint32_t>(plan.kernels.size())};
-    plan.kernels.push_back(std::make_unique<plan::KernelT>());
-    plan::KernelT &kernel = *plan.kernels.back();
+    plan.kernels.push_back(std::make_unique<KernelT>());
+    KernelT &kernel = *plan.kernels.back();
     kernel.symbol = symbol;
     kernel.num_args = pointers;
     kernel.grid = 1;
     kernel.block = 32;
   };
-  plan::ProgramT &program = *plan.programs[0];
+  ProgramT &program = *plan.programs[0];
   addKernel(*onceOf(program)[0], "fill_0", 1);
   addKernel(*forwardOf(program)[0], "embedding_0", 3);
   addKernel(*forwardOf(program)[2], "embedding_grad_0", 3);
   return plan;
 }
 
-std::vector<unsigned char> encode(const plan::PlanT &plan) {
+std::vector<unsigned char> encode(const PlanT &plan) {
   flatbuffers::FlatBufferBuilder builder;
-  plan::FinishPlanBuffer(builder, plan::Plan::Pack(builder, &plan));
+  FinishPlanBuffer(builder, Plan::Pack(builder, &plan));
   std::vector<unsigned char> file(plan::frameBytes + builder.GetSize());
   plan::writeFrame(builder.GetBufferPointer(), builder.GetSize(), file.data());
   std::memcpy(file.data() + plan::frameBytes, builder.GetBufferPointer(),
@@ -405,7 +400,7 @@ std::string readFile(const std::string &path) {
   return text.str();
 }
 
-std::string writePlan(const plan::PlanT &plan, const std::string &name) {
+std::string writePlan(const PlanT &plan, const std::string &name) {
   std::vector<unsigned char> bytes = encode(plan);
   std::string path = temporary(name);
   writeFile(path, bytes.data(), bytes.size());
@@ -423,4 +418,4 @@ std::string writeText(size_t bytes, const std::string &name) {
   return path;
 }
 
-} // namespace meshwork::runtime::test
+} // namespace meshwork::plan::test

@@ -9,7 +9,7 @@
 #include <string>
 #include <vector>
 
-namespace meshwork::runtime::test {
+namespace meshwork::plan::test {
 
 struct TinyOptions {
   uint32_t ranks = 1;
@@ -42,77 +42,75 @@ enum TinyView : uint32_t {
   gradNormCell
 };
 
-plan::PlanT tinyPlan(const TinyOptions &options = {});
+PlanT tinyPlan(const TinyOptions &options = {});
 
 /// The same for GPUs, with a kernel for each instruction that needs one. Its
 /// code is none that could run.
-plan::PlanT tinyGpuPlan(const TinyOptions &options = {});
+PlanT tinyGpuPlan(const TinyOptions &options = {});
 
-using InstructionList = std::vector<std::unique_ptr<plan::InstructionT>>;
+using InstructionList = std::vector<std::unique_ptr<InstructionT>>;
 /// The list of this kind of a tiny plan. `forward` does all of a microbatch.
-InstructionList &listOf(plan::ProgramT &program, plan::ListKind kind);
-inline InstructionList &onceOf(plan::ProgramT &program) {
-  return listOf(program, plan::ListKind::once);
+InstructionList &listOf(ProgramT &program, ListKind kind);
+inline InstructionList &onceOf(ProgramT &program) {
+  return listOf(program, ListKind::once);
 }
-inline InstructionList &forwardOf(plan::ProgramT &program) {
-  return listOf(program, plan::ListKind::forward);
+inline InstructionList &forwardOf(ProgramT &program) {
+  return listOf(program, ListKind::forward);
 }
-inline InstructionList &updateOf(plan::ProgramT &program) {
-  return listOf(program, plan::ListKind::update);
+inline InstructionList &updateOf(ProgramT &program) {
+  return listOf(program, ListKind::update);
 }
 /// once, step, forward, backward, update.
-void addLists(plan::ProgramT &program);
+void addLists(ProgramT &program);
 /// step, then forward and backward of each microbatch, update.
-void setActions(plan::ProgramT &program, uint32_t microbatches);
+void setActions(ProgramT &program, uint32_t microbatches);
 /// The loss is known in front of this instruction of the update.
-void setLossKnown(plan::ProgramT &program, uint32_t instruction);
+void setLossKnown(ProgramT &program, uint32_t instruction);
 /// A program for each rank, over all axes.
-void setPrograms(plan::PlanT &plan, std::vector<uint32_t> numbers);
+void setPrograms(PlanT &plan, std::vector<uint32_t> numbers);
 
 /// Frame and payload, as on disk.
-std::vector<unsigned char> encode(const plan::PlanT &plan);
+std::vector<unsigned char> encode(const PlanT &plan);
 
 /// The operation of an instruction.
-template <typename Op> Op &opOf(plan::InstructionT &instruction) {
+template <typename Op> Op &opOf(InstructionT &instruction) {
   return *static_cast<Op *>(instruction.op.value);
 }
 
 /// Keeps a state of `parameter`, or another one under its name: whole on every
 /// rank, or dim d split over dims[d]. Its role is what it is called, of other
 /// names `optimizer`.
-plan::StateT &keep(plan::ParameterT &parameter, const char *name, uint32_t view,
-                   std::vector<std::vector<uint32_t>> dims = {});
+StateT &keep(ParameterT &parameter, const char *name, uint32_t view,
+             std::vector<std::vector<uint32_t>> dims = {});
 /// The state of that name, which is there.
-plan::StateT &stateOf(plan::ParameterT &parameter, const std::string &name);
+StateT &stateOf(ParameterT &parameter, const std::string &name);
 /// Keeps it no more.
-void drop(plan::ParameterT &parameter, const std::string &name);
+void drop(ParameterT &parameter, const std::string &name);
 /// One more axis, the innermost, which does not split the batch.
-void addAxis(plan::PlanT &plan, const char *name, uint32_t size);
+void addAxis(PlanT &plan, const char *name, uint32_t size);
 /// A tensor in a buffer of its own that always lives; its view.
-uint32_t addTensor(plan::ProgramT &program, const char *name,
-                   plan::BufferKind kind, plan::DType dtype,
-                   std::vector<int64_t> shape);
+uint32_t addTensor(ProgramT &program, const char *name, BufferKind kind,
+                   DType dtype, std::vector<int64_t> shape);
 /// The input `documents`; its view.
-uint32_t addDocuments(plan::PlanT &plan);
+uint32_t addDocuments(PlanT &plan);
 /// A row-major view of a buffer, `offset` bytes from its start.
-uint32_t addView(plan::ProgramT &program, uint32_t buffer, plan::DType dtype,
+uint32_t addView(ProgramT &program, uint32_t buffer, DType dtype,
                  std::vector<int64_t> shape, uint64_t offset = 0);
 /// Moves a view by the index along `axes`.
-void shift(plan::ProgramT &program, uint32_t view, std::vector<uint32_t> axes,
+void shift(ProgramT &program, uint32_t view, std::vector<uint32_t> axes,
            uint64_t bytes);
 /// An instruction at `at` of a list.
 template <typename Op>
-plan::InstructionT &
-insert(std::vector<std::unique_ptr<plan::InstructionT>> &list, size_t at,
-       const char *name, Op op) {
-  auto instruction = std::make_unique<plan::InstructionT>();
+InstructionT &insert(std::vector<std::unique_ptr<InstructionT>> &list,
+                     size_t at, const char *name, Op op) {
+  auto instruction = std::make_unique<InstructionT>();
   instruction->name = name;
   instruction->op.Set(std::move(op));
   return **list.insert(list.begin() + static_cast<std::ptrdiff_t>(at),
                        std::move(instruction));
 }
-std::unique_ptr<plan::TransferT> transfer(uint32_t src, uint32_t dst,
-                                          int32_t dim = 0, int32_t toDim = 0);
+std::unique_ptr<TransferT> transfer(uint32_t src, uint32_t dst, int32_t dim = 0,
+                                    int32_t toDim = 0);
 
 /// A path in the test's temporary folder.
 std::string temporary(const std::string &name);
@@ -120,8 +118,8 @@ void writeFile(const std::string &path, const void *data, size_t bytes);
 std::string readFile(const std::string &path);
 
 /// encode(plan) in a file; its path.
-std::string writePlan(const plan::PlanT &plan, const std::string &name);
+std::string writePlan(const PlanT &plan, const std::string &name);
 /// Text of `bytes` bytes, a function of nothing; its path.
 std::string writeText(size_t bytes, const std::string &name);
 
-} // namespace meshwork::runtime::test
+} // namespace meshwork::plan::test

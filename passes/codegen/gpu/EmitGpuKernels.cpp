@@ -52,14 +52,14 @@ struct EmitCudaCodePass : impl::EmitCudaCodePassBase<EmitCudaCodePass> {
 
   void runOnOperation() override {
     ModuleOp module = getOperation();
-    FailureOr<target::CudaTarget> target =
-        target::resolveCudaTarget(arch, [&] { return module.emitError(); });
+    FailureOr<CudaTarget> target =
+        resolveCudaTarget(arch, [&] { return module.emitError(); });
     if (failed(target))
       return signalPassFailure();
     FailureOr<DeviceKernels> emitted = emitDeviceKernels(module, module);
     FailureOr<std::vector<std::string>> ptx = failure();
     if (succeeded(emitted))
-      ptx = target::compileToPtx(
+      ptx = compileToPtx(
           {emitted->clusterModule, emitted->libraryModule, deviceLibrary()},
           {*target});
     for (auto kernels : llvm::to_vector(module.getOps<gpu::GPUModuleOp>()))
@@ -88,19 +88,18 @@ private:
   }
 
   LogicalResult report(StringRef ptx, const DeviceKernels &emitted,
-                       const target::CudaTarget &target) {
-    std::string path = target::findPtxas(this->ptxas), error;
+                       const CudaTarget &target) {
+    std::string path = findPtxas(this->ptxas), error;
     if (path.empty())
       return emitError(getOperation().getLoc())
              << "found no ptxas in PATH, /usr/local/cuda/bin or the Python "
                 "environment; install CUDA's, or name one with ptxas=";
-    FailureOr<target::CudaBinary> binary =
-        target::assemblePtx(ptx, target, path, error);
+    FailureOr<CudaBinary> binary = assemblePtx(ptx, target, path, error);
     if (failed(binary))
       return emitError(getOperation().getLoc())
              << "kernels do not assemble: " << error;
     bool allFit = true;
-    for (const target::KernelResources &used : binary->resources) {
+    for (const KernelResources &used : binary->resources) {
       llvm::errs() << used.kernel << " " << target.arch << ": "
                    << launchText(emitted, used.kernel) << ", registers "
                    << used.registers << " spill bytes " << used.spillBytes

@@ -8,7 +8,7 @@
 #include "llvm/Target/TargetMachine.h"
 
 using namespace mlir;
-namespace meshwork::target {
+namespace meshwork::codegen {
 namespace {
 std::unique_ptr<llvm::TargetMachine> makeMachine(const CpuTarget &target,
                                                  std::string &error) {
@@ -62,4 +62,4 @@ emitObject(llvm::Module &module, const CpuTarget &target, std::string &error) {
   return object;
 }
 
-} // namespace meshwork::target
+} // namespace meshwork::codegen

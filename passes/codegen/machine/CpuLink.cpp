@@ -10,7 +10,7 @@
 LLD_HAS_DRIVER(elf)
 
 using namespace mlir;
-namespace meshwork::target {
+namespace meshwork::codegen {
 namespace {
 
 bool runLinker(llvm::ArrayRef<std::string> arguments, std::string &error) {
@@ -61,4 +61,4 @@ linkSharedObject(llvm::ArrayRef<llvm::SmallVector<char, 0>> objects,
   return files.read(result);
 }
 
-} // namespace meshwork::target
+} // namespace meshwork::codegen

@@ -8,7 +8,7 @@
 #include "passes/codegen/machine/LlvmLowering.h"
 
 using namespace mlir;
-namespace meshwork::target {
+namespace meshwork::codegen {
 
 LogicalResult lowerToLlvmDialect(ModuleOp kernels) {
   if (failed(approximateMath(
@@ -25,4 +25,4 @@ LogicalResult lowerToLlvmDialect(ModuleOp kernels) {
   return applyFullConversion(kernels, target, std::move(patterns));
 }
 
-} // namespace meshwork::target
+} // namespace meshwork::codegen

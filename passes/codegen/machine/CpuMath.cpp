@@ -9,7 +9,7 @@
 #include "passes/codegen/machine/CpuObjectSteps.h"
 
 using namespace mlir;
-namespace meshwork::target {
+namespace meshwork::codegen {
 namespace {
 
 struct ExpansionBuilder {
@@ -79,4 +79,4 @@ void populateMathExpansion(RewritePatternSet &patterns) {
   patterns.add<ExpandExp>(patterns.getContext(), PatternBenefit(2));
 }
 
-} // namespace meshwork::target
+} // namespace meshwork::codegen

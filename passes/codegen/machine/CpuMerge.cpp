@@ -6,7 +6,7 @@
 #include "llvm/ADT/MapVector.h"
 
 using namespace mlir;
-namespace meshwork::target {
+namespace meshwork::codegen {
 namespace {
 
 /// Equal for equal functions: types, and the ops in their order.
@@ -50,4 +50,4 @@ void mergeEqualFunctions(ModuleOp kernels) {
   });
 }
 
-} // namespace meshwork::target
+} // namespace meshwork::codegen

@@ -8,7 +8,7 @@
 #include "llvm/IR/Module.h"
 
 using namespace mlir;
-namespace meshwork::target {
+namespace meshwork::codegen {
 
 FailureOr<std::vector<char>> compileToSharedObject(ModuleOp kernels,
                                                    const CpuTarget &target) {
@@ -34,4 +34,4 @@ FailureOr<std::vector<char>> compileToSharedObject(ModuleOp kernels,
   return shared;
 }
 
-} // namespace meshwork::target
+} // namespace meshwork::codegen

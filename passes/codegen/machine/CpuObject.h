@@ -11,7 +11,7 @@
 
 #include "passes/codegen/machine/CpuTarget.h"
 
-namespace meshwork::target {
+namespace meshwork::codegen {
 
 /// Lowers `kernels` (scf, vector, arith, math, llvm) in place to the LLVM
 /// dialect, optimizes, emits and links it. Every llvm.func that is not private
@@ -21,4 +21,4 @@ namespace meshwork::target {
 mlir::FailureOr<std::vector<char>>
 compileToSharedObject(mlir::ModuleOp kernels, const CpuTarget &target);
 
-} // namespace meshwork::target
+} // namespace meshwork::codegen

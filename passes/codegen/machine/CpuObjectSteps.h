@@ -15,7 +15,7 @@ class Module;
 class LLVMContext;
 } // namespace llvm
 
-namespace meshwork::target {
+namespace meshwork::codegen {
 
 /// Leaves one of each set of internal functions that are equal but for names.
 void mergeEqualFunctions(mlir::ModuleOp kernels);
@@ -37,4 +37,4 @@ mlir::FailureOr<std::vector<char>>
 linkSharedObject(llvm::ArrayRef<llvm::SmallVector<char, 0>> objects,
                  std::string &error);
 
-} // namespace meshwork::target
+} // namespace meshwork::codegen

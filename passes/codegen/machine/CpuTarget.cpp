@@ -7,7 +7,7 @@
 #include "llvm/TargetParser/Host.h"
 
 using namespace mlir;
-namespace meshwork::target {
+namespace meshwork::codegen {
 namespace {
 constexpr llvm::StringLiteral level3[] = {"avx",   "avx2",   "bmi",    "bmi2",
                                           "cx16",  "f16c",   "fma",    "lzcnt",
@@ -61,4 +61,4 @@ resolveCpuTarget(StringRef arch, function_ref<InFlightDiagnostic()> emitError) {
                     llvm::sys::getHostCPUName());
 }
 
-} // namespace meshwork::target
+} // namespace meshwork::codegen

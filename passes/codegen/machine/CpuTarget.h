@@ -12,7 +12,7 @@
 #include "mlir/IR/Diagnostics.h"
 #include "mlir/Support/LLVM.h"
 
-namespace meshwork::target {
+namespace meshwork::codegen {
 
 struct CpuTarget {
   /// x86-64-v3 | x86-64-v4; what `native` resolved to.
@@ -38,4 +38,4 @@ mlir::FailureOr<CpuTarget>
 resolveCpuTarget(llvm::StringRef arch,
                  llvm::function_ref<mlir::InFlightDiagnostic()> emitError);
 
-} // namespace meshwork::target
+} // namespace meshwork::codegen

@@ -9,7 +9,7 @@
 #include "llvm/Support/Program.h"
 
 using namespace mlir;
-namespace meshwork::target {
+namespace meshwork::codegen {
 namespace {
 
 bool canRun(const llvm::Twine &path) {
@@ -113,4 +113,4 @@ FailureOr<CudaBinary> assemblePtx(StringRef ptx, const CudaTarget &target,
   return CudaBinary{std::move(*cubin), readResources(readText(report))};
 }
 
-} // namespace meshwork::target
+} // namespace meshwork::codegen

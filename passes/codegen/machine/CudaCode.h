@@ -14,7 +14,7 @@
 #include "mlir/Dialect/GPU/IR/GPUDialect.h"
 #include "passes/codegen/machine/CudaTarget.h"
 
-namespace meshwork::target {
+namespace meshwork::codegen {
 
 /// The kernels of one image, of gpu, scf, vector, arith, math and llvm.
 struct CudaKernels {
@@ -53,4 +53,4 @@ mlir::FailureOr<CudaBinary> assemblePtx(llvm::StringRef ptx,
                                         llvm::StringRef ptxas,
                                         std::string &error);
 
-} // namespace meshwork::target
+} // namespace meshwork::codegen

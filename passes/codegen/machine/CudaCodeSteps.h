@@ -11,7 +11,7 @@ class Module;
 class TargetMachine;
 } // namespace llvm
 
-namespace meshwork::target {
+namespace meshwork::codegen {
 
 /// Own code for functions of math, by the machine's exponential.
 void populateCudaMathExpansion(mlir::RewritePatternSet &patterns);
@@ -30,4 +30,4 @@ mlir::LogicalResult linkLibrary(llvm::Module &module,
                                 llvm::TargetMachine &machine,
                                 std::string &error);
 
-} // namespace meshwork::target
+} // namespace meshwork::codegen

@@ -7,7 +7,7 @@
 #include "llvm/Target/TargetMachine.h"
 
 using namespace mlir;
-namespace meshwork::target {
+namespace meshwork::codegen {
 namespace {
 
 /// For any machine, part of whoever calls them, and nothing else.
@@ -76,4 +76,4 @@ LogicalResult linkLibrary(llvm::Module &module,
   return success();
 }
 
-} // namespace meshwork::target
+} // namespace meshwork::codegen

@@ -10,7 +10,7 @@
 #include "passes/codegen/machine/LlvmLowering.h"
 
 using namespace mlir;
-namespace meshwork::target {
+namespace meshwork::codegen {
 namespace {
 
 /// exp2 is an instruction where it may approximate.
@@ -60,4 +60,4 @@ LogicalResult lowerToNvvm(gpu::GPUModuleOp kernels) {
   return applyFullConversion(kernels, target, std::move(patterns));
 }
 
-} // namespace meshwork::target
+} // namespace meshwork::codegen

@@ -11,7 +11,7 @@
 #include "passes/codegen/machine/CudaCodeSteps.h"
 
 using namespace mlir;
-namespace meshwork::target {
+namespace meshwork::codegen {
 namespace {
 
 /// Of each element of a vector, or of the one there is.
@@ -126,4 +126,4 @@ void populateCudaMathExpansion(RewritePatternSet &patterns) {
                                        PatternBenefit(2));
 }
 
-} // namespace meshwork::target
+} // namespace meshwork::codegen

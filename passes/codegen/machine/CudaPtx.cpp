@@ -13,7 +13,7 @@
 #include "llvm/Target/TargetMachine.h"
 
 using namespace mlir;
-namespace meshwork::target {
+namespace meshwork::codegen {
 namespace {
 std::unique_ptr<llvm::TargetMachine> makeMachine(const CudaTarget &target,
                                                  std::string &error) {
@@ -117,4 +117,4 @@ FailureOr<std::vector<std::string>> compileToPtx(const CudaKernels &kernels,
   return texts;
 }
 
-} // namespace meshwork::target
+} // namespace meshwork::codegen

@@ -1,7 +1,7 @@
 #include "passes/codegen/machine/CudaTarget.h"
 
 using namespace mlir;
-namespace meshwork::target {
+namespace meshwork::codegen {
 
 FailureOr<CudaTarget>
 resolveCudaTarget(StringRef arch,
@@ -35,4 +35,4 @@ resolveCudaTargets(StringRef arch, bool needsFloat8,
   return failure();
 }
 
-} // namespace meshwork::target
+} // namespace meshwork::codegen

@@ -9,7 +9,7 @@
 #include "mlir/IR/Diagnostics.h"
 #include "mlir/Support/LLVM.h"
 
-namespace meshwork::target {
+namespace meshwork::codegen {
 
 struct CudaTarget {
   std::string arch; // sm_80 | sm_90a | sm_100
@@ -29,4 +29,4 @@ mlir::FailureOr<std::vector<CudaTarget>>
 resolveCudaTargets(llvm::StringRef arch, bool needsFloat8,
                    llvm::function_ref<mlir::InFlightDiagnostic()> emitError);
 
-} // namespace meshwork::target
+} // namespace meshwork::codegen

@@ -7,7 +7,7 @@
 #include "llvm/Target/TargetMachine.h"
 
 using namespace mlir;
-namespace meshwork::target {
+namespace meshwork::codegen {
 namespace {
 constexpr const char *ofKernels = "function(early-cse<memssa>,instcombine<no-"
                                   "verify-fixpoint>,loop-mssa(licm),"
@@ -54,4 +54,4 @@ FailureOr<llvm::SmallVector<char, 0>> emitFile(llvm::Module &module,
   return file;
 }
 
-} // namespace meshwork::target
+} // namespace meshwork::codegen

@@ -10,7 +10,7 @@ class Module;
 class TargetMachine;
 } // namespace llvm
 
-namespace meshwork::target {
+namespace meshwork::codegen {
 
 /// Gives `module` the machine's triple and layout of data.
 void setMachine(llvm::Module &module, llvm::TargetMachine &machine);
@@ -30,4 +30,4 @@ mlir::FailureOr<llvm::SmallVector<char, 0>>
 emitFile(llvm::Module &module, llvm::TargetMachine &machine,
          llvm::CodeGenFileType type);
 
-} // namespace meshwork::target
+} // namespace meshwork::codegen

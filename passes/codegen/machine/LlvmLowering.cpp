@@ -9,7 +9,7 @@
 #include "mlir/Transforms/WalkPatternRewriteDriver.h"
 
 using namespace mlir;
-namespace meshwork::target {
+namespace meshwork::codegen {
 
 template <typename... Ops> static bool isNameOf(StringRef name) {
   return ((name == Ops::getOperationName()) || ...);
@@ -56,4 +56,4 @@ void populateLowering(const LLVMTypeConverter &converter,
   populateVectorToLLVMConversionPatterns(converter, patterns);
 }
 
-} // namespace meshwork::target
+} // namespace meshwork::codegen

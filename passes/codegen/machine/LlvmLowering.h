@@ -6,7 +6,7 @@
 #include "mlir/Conversion/LLVMCommon/TypeConverter.h"
 #include "mlir/IR/PatternMatch.h"
 
-namespace meshwork::target {
+namespace meshwork::codegen {
 
 /// What a machine has of its own for functions of math.
 struct MathOfMachine {
@@ -26,4 +26,4 @@ mlir::LogicalResult approximateMath(mlir::Operation *kernels,
 void populateLowering(const mlir::LLVMTypeConverter &converter,
                       mlir::RewritePatternSet &patterns);
 
-} // namespace meshwork::target
+} // namespace meshwork::codegen

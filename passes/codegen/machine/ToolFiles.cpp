@@ -5,7 +5,7 @@
 #include "llvm/Support/raw_ostream.h"
 
 using namespace mlir;
-namespace meshwork::target {
+namespace meshwork::codegen {
 
 ToolFiles::ToolFiles(const llvm::Twine &name, std::string &error)
     : error(error),
@@ -43,4 +43,4 @@ FailureOr<std::vector<char>> ToolFiles::read(const std::string &path) {
   return failure();
 }
 
-} // namespace meshwork::target
+} // namespace meshwork::codegen

@@ -8,7 +8,7 @@
 #include "llvm/ADT/SmallString.h"
 #include "llvm/ADT/Twine.h"
 
-namespace meshwork::target {
+namespace meshwork::codegen {
 
 /// The directory is removed again with what is in it.
 class ToolFiles {
@@ -33,4 +33,4 @@ private:
   std::error_code created;
 };
 
-} // namespace meshwork::target
+} // namespace meshwork::codegen

@@ -2,7 +2,7 @@
 #include "passes/codegen/plan/PlanCode.h"
 
 using namespace mlir;
-namespace meshwork::target {
+namespace meshwork::codegen {
 
 namespace {
 LogicalResult addObject(ModuleOp module, const CpuTarget &target,
@@ -56,4 +56,4 @@ LogicalResult addComparableCpuCode(ModuleOp module, const CpuTarget &target,
   return addObject(module, target, plan);
 }
 
-} // namespace meshwork::target
+} // namespace meshwork::codegen

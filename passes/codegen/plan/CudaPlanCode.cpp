@@ -5,7 +5,7 @@
 #include "runtime/base/StartThread.h"
 
 using namespace mlir;
-namespace meshwork::target {
+namespace meshwork::codegen {
 namespace {
 
 std::unique_ptr<plan::KernelT>
@@ -127,4 +127,4 @@ LogicalResult addCudaCode(ModuleOp module, ArrayRef<CudaTarget> targets,
   return success();
 }
 
-} // namespace meshwork::target
+} // namespace meshwork::codegen

@@ -11,7 +11,7 @@
 #include "llvm/ADT/DenseMap.h"
 #include "llvm/ADT/StringMap.h"
 
-namespace meshwork::target {
+namespace meshwork::codegen {
 
 /// The machines that a plan is for: a kind of CPU, or some kinds of GPU.
 struct PlanTarget {
@@ -53,4 +53,4 @@ mlir::LogicalResult addComparableCpuCode(mlir::ModuleOp module,
                                          plan::PlanT &plan,
                                          const KernelNumbers &numbers);
 
-} // namespace meshwork::target
+} // namespace meshwork::codegen

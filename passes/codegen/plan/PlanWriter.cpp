@@ -13,7 +13,7 @@
 
 using namespace mlir;
 
-namespace meshwork::target {
+namespace meshwork::codegen {
 namespace {
 
 constexpr StringRef producer = "meshwork 0.1.0";
@@ -186,7 +186,7 @@ private:
   FailureOr<std::vector<char>> checked(FailureOr<std::vector<char>> file) {
     if (failed(file))
       return failure();
-    auto loaded = runtime::PlanFile::fromBytes(
+    auto loaded = plan::PlanFile::fromBytes(
         {reinterpret_cast<const unsigned char *>(file->data()), file->size()});
     if (loaded.ok())
       return file;
@@ -266,4 +266,4 @@ FailureOr<std::vector<char>> planWithoutCode(ModuleOp module,
   return Writer(module, spec, target, source).runWithoutCode();
 }
 
-} // namespace meshwork::target
+} // namespace meshwork::codegen

@@ -10,7 +10,7 @@
 #include "passes/codegen/plan/PlanCode.h"
 #include "passes/codegen/plan/ProvenanceTables.h"
 
-namespace meshwork::target {
+namespace meshwork::codegen {
 
 /// What a plan says of its origin.
 struct PlanSource {
@@ -41,4 +41,4 @@ mlir::FailureOr<std::vector<char>> planWithoutCode(mlir::ModuleOp module,
                                                    const spec::Spec &spec,
                                                    const PlanSource &source);
 
-} // namespace meshwork::target
+} // namespace meshwork::codegen

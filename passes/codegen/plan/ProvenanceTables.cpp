@@ -6,7 +6,7 @@
 #include "llvm/ADT/STLExtras.h"
 #include "llvm/ADT/StringExtras.h"
 
-namespace meshwork::target {
+namespace meshwork::codegen {
 namespace {
 
 constexpr uint32_t none = UINT32_MAX;
@@ -171,4 +171,4 @@ provenanceTables(const mesh::Provenance &notes, const spec::Spec &spec,
   return notes.values.empty() ? nullptr : Tables(notes, spec, origins).run();
 }
 
-} // namespace meshwork::target
+} // namespace meshwork::codegen

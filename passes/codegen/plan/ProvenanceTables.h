@@ -8,7 +8,7 @@
 #include "lib/Spec/Spec.h"
 #include "meshwork/Plan/Plan.h"
 
-namespace meshwork::target {
+namespace meshwork::codegen {
 
 /// Where each key of the spec has its value from: "spec.toml:9:1", "default".
 using Origins = std::map<std::string, std::string>;
@@ -20,4 +20,4 @@ std::unique_ptr<plan::ProvenanceT>
 provenanceTables(const mesh::Provenance &notes, const spec::Spec &spec,
                  const Origins &origins);
 
-} // namespace meshwork::target
+} // namespace meshwork::codegen

@@ -29,14 +29,14 @@ CpuDevice::checkMemory(const std::vector<CoreShare> &cores,
       continue;
     const auto &need = needs[plan::programOf(plan, rank)];
     MESHWORK_RETURN_IF_ERROR(need.status());
-    if (!checkedAdd(total, *need, total))
-      return bad("the memory of all ranks does not fit 64 bits");
+    if (!plan::checkedAdd(total, *need, total))
+      return plan::bad("the memory of all ranks does not fit 64 bits");
     most = std::max(most, *need);
     ++ranks;
   }
   // One a process: those of other processes take as much.
-  if (!checkedMul(total, ranks == 1 ? ranksHere : 1, here))
-    return bad("the memory of all ranks does not fit 64 bits");
+  if (!plan::checkedMul(total, ranks == 1 ? ranksHere : 1, here))
+    return plan::bad("the memory of all ranks does not fit 64 bits");
   uint64_t available = availableBytes();
   if (here <= available)
     return total;

@@ -15,11 +15,11 @@ absl::StatusOr<uint64_t> scratchPerThread(const plan::Program &program) {
   if (!here.ok())
     return here;
   uint64_t bytes = 0;
-  if (!checkedRoundUp(std::max(*here, program.workspace_bytes_per_thread()), 64,
-                      bytes) ||
+  if (!plan::checkedRoundUp(
+          std::max(*here, program.workspace_bytes_per_thread()), 64, bytes) ||
       bytes > uint64_t{1} << 40)
-    return bad("its workspace of ", program.workspace_bytes_per_thread(),
-               " bytes a thread is more than a tebibyte");
+    return plan::bad("its workspace of ", program.workspace_bytes_per_thread(),
+                     " bytes a thread is more than a tebibyte");
   return bytes;
 }
 } // namespace
@@ -30,9 +30,9 @@ absl::StatusOr<uint64_t> neededBytes(const plan::Program &program,
   if (!scratch.ok())
     return scratch;
   uint64_t bytes = 0;
-  if (!checkedAdd(program.arena_bytes(),
-                  *scratch * static_cast<uint64_t>(threads), bytes))
-    return bad("its memory does not fit 64 bits");
+  if (!plan::checkedAdd(program.arena_bytes(),
+                        *scratch * static_cast<uint64_t>(threads), bytes))
+    return plan::bad("its memory does not fit 64 bits");
   return bytes;
 }
 

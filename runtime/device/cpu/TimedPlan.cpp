@@ -57,7 +57,7 @@ absl::Status TimedPlan::prepare(ThreadTeam &team) {
       workspace, Arena::create(scratch * static_cast<uint64_t>(team.size())));
   MESHWORK_ASSIGN_OR_RETURN(kernels, KernelLibrary::load(plan));
   fill();
-  for (const plan::Instruction *instruction : listOf(program, 0)) {
+  for (const plan::Instruction *instruction : plan::listOf(program, 0)) {
     instructions.emplace_back();
     MESHWORK_ASSIGN_OR_RETURN(
         instructions.back(),

@@ -30,7 +30,7 @@ public:
 private:
   static constexpr bool isGrad = std::is_same_v<Op, plan::AttentionGrad>;
 
-  const ViewInfo &view(uint32_t number) const {
+  const plan::ViewInfo &view(uint32_t number) const {
     return context.program.views[number];
   }
   DevicePtr at(uint32_t number) const {
@@ -52,7 +52,7 @@ private:
     if (table == plan::noView)
       return absl::OkStatus();
     const RankProgram &program = context.program;
-    for (const plan::Input *input : orEmpty(program.program.inputs()))
+    for (const plan::Input *input : plan::orEmpty(program.program.inputs()))
       if (input->view() == table &&
           input->kind() == plan::InputKind::positions) {
         runs =
@@ -65,7 +65,7 @@ private:
   /// [batch, rows, heads, d], heads outside.
   absl::Status describe(uint32_t number, const char *role,
                         AttentionTensor &tensor, bool isResult = false) const {
-    const ViewInfo &of = view(number);
+    const plan::ViewInfo &of = view(number);
     tensor.isF32 = isResult && of.dtype == plan::DType::f32;
     if (of.dtype != plan::DType::bf16 && !tensor.isF32)
       return absl::UnimplementedError(absl::StrCat(
@@ -82,7 +82,7 @@ private:
     if (isAligned && tensor.dims[3] * 2 % attentionAlignment == 0)
       return absl::OkStatus();
     return absl::UnimplementedError(
-        absl::StrCat(role, " is ", runtime::describe(of),
+        absl::StrCat(role, " is ", plan::describe(of),
                      ", expected dense rows at multiples of ",
                      attentionAlignment, " bytes"));
   }

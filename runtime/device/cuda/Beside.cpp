@@ -13,7 +13,7 @@ struct Channel {
 };
 } // namespace
 
-std::vector<uint32_t> channelsBeside(const Instructions &list) {
+std::vector<uint32_t> channelsBeside(const plan::Instructions &list) {
   std::map<uint32_t, Channel> channels;
   std::vector<uint32_t> beside;
   for (const plan::Instruction *instruction : list) {
@@ -58,7 +58,7 @@ uint32_t CudaExecutor::multiprocessorsOfProducts(uint32_t channels) const {
 std::string CudaExecutor::tellOverlap() const {
   uint32_t held = cuda.transport.multiprocessorsOfChannel(), products = 0;
   for (uint32_t list = 0; list < setup.program.table.lists().size(); ++list) {
-    const Instructions &all = listOf(setup.program.program, list);
+    const plan::Instructions &all = plan::listOf(setup.program.program, list);
     std::vector<uint32_t> beside = channelsBeside(all);
     for (uint32_t i = 0; i < all.size(); ++i)
       products += beside[i] > 0 && all.Get(i)->op_as_Matmul();

@@ -11,6 +11,7 @@
 #include <set>
 
 namespace meshwork::runtime::cuda {
+using plan::checkedAdd;
 
 absl::StatusOr<std::vector<int>> chooseGpus(const DeviceOptions &options,
                                             int devices, bool isBound) {
@@ -38,8 +39,10 @@ static size_t communicatorsOf(const plan::Plan &plan) {
   for (const plan::Program *program : *plan.programs()) {
     std::set<std::pair<uint32_t, std::vector<uint32_t>>> groups;
     size_t lanes = 0;
-    for (uint32_t list = 0; list < orEmpty(program->lists()).size(); ++list)
-      for (const plan::Instruction *instruction : listOf(*program, list)) {
+    for (uint32_t list = 0; list < plan::orEmpty(program->lists()).size();
+         ++list)
+      for (const plan::Instruction *instruction :
+           plan::listOf(*program, list)) {
         if (const plan::Collective *op = instruction->op_as_Collective())
           groups.insert(
               {op->channel(), {op->axes()->begin(), op->axes()->end()}});
@@ -131,9 +134,9 @@ CudaDevice::checkMemory(const std::vector<CoreShare> &cores, uint32_t) {
     if (!checkedAdd(program.arena_bytes(), program.workspace_bytes_per_thread(),
                     need) ||
         !checkedAdd(total, need, total) ||
-        !checkedMul(need, sharers, ofSharers) ||
+        !plan::checkedMul(need, sharers, ofSharers) ||
         !checkedAdd(ofGpu, ofSharers, ofGpu))
-      return bad("the memory of all ranks does not fit 64 bits");
+      return plan::bad("the memory of all ranks does not fit 64 bits");
   }
   for (auto [gpu, need] : needs) {
     uint64_t free = 0;

@@ -7,8 +7,8 @@
 namespace meshwork::runtime::cuda {
 namespace {
 bool hasMatmul(const plan::Program &program) {
-  for (uint32_t list = 0; list < orEmpty(program.lists()).size(); ++list)
-    for (const plan::Instruction *instruction : listOf(program, list))
+  for (uint32_t list = 0; list < plan::orEmpty(program.lists()).size(); ++list)
+    for (const plan::Instruction *instruction : plan::listOf(program, list))
       if (instruction->op_type() == plan::Operation::Matmul)
         return true;
   return false;
@@ -54,7 +54,7 @@ absl::Status CudaExecutor::bindAll(RankProgram &moving,
                                    OperationContext &context) {
   std::vector<std::vector<uint32_t>> beside; // by list
   for (uint32_t list = 0; list < moving.table.lists().size(); ++list)
-    beside.push_back(channelsBeside(listOf(moving.program, list)));
+    beside.push_back(channelsBeside(plan::listOf(moving.program, list)));
   auto bindCompute = [&](Bound &bound, uint32_t list,
                          uint32_t instruction) -> absl::Status {
     context.multiprocessors =
@@ -191,12 +191,12 @@ absl::Status CudaExecutor::locate(absl::Status status, const ListRun &list,
   if (status.ok())
     return status;
   const plan::Instruction &source = *boundOf(list)[index].source;
-  return absl::Status(status.code(),
-                      absl::StrCat("rank ", setup.program.rank,
-                                   ", instruction ", quote(source.name()), " (",
-                                   plan::EnumNameOperation(source.op_type()),
-                                   ", ", setup.program.nameOf(list.list, index),
-                                   "): ", status.message()));
+  return absl::Status(
+      status.code(), absl::StrCat("rank ", setup.program.rank, ", instruction ",
+                                  plan::quote(source.name()), " (",
+                                  plan::EnumNameOperation(source.op_type()),
+                                  ", ", setup.program.nameOf(list.list, index),
+                                  "): ", status.message()));
 }
 
 /// Instructions [begin, end) go into the stream next.

@@ -119,7 +119,8 @@ private:
   // Tuning.cpp
   absl::Status shareTuning(const OperationContext &context);
   absl::Status tuneAll(Tuned &tuned, const OperationContext &context);
-  absl::Status tuneList(const Instructions &list, OperationContext context);
+  absl::Status tuneList(const plan::Instructions &list,
+                        OperationContext context);
 
   // Graphs.cpp
   absl::StatusOr<const std::vector<Piece> *> piecesOf(const ListRun &list);

@@ -12,7 +12,7 @@ constexpr uint32_t sharedBytesByDefault = 48 << 10;
 constexpr size_t logBytes = 4096;
 
 std::string nameOf(const plan::Image &image) {
-  return absl::StrCat(quote(image.arch()), " (",
+  return absl::StrCat(plan::quote(image.arch()), " (",
                       plan::EnumNameImageKind(image.kind()), ")");
 }
 
@@ -118,7 +118,7 @@ absl::Status Gpu::loadImage(const plan::Image &image) {
 }
 
 absl::Status Gpu::loadCode(const plan::Plan &plan) {
-  const auto &images = orEmpty(plan.images());
+  const auto &images = plan::orEmpty(plan.images());
   std::string known, said;
   for (plan::ImageKind kind : {plan::ImageKind::cubin, plan::ImageKind::ptx})
     // The newest comes last, and is the fastest.
@@ -143,9 +143,10 @@ absl::Status Gpu::loadCode(const plan::Plan &plan) {
 }
 
 absl::Status Gpu::findKernels(const plan::Plan &plan) {
-  for (const plan::Kernel *kernel : orEmpty(plan.kernels())) {
+  for (const plan::Kernel *kernel : plan::orEmpty(plan.kernels())) {
     Function function = nullptr;
-    std::string what = absl::StrCat("finding kernel ", quote(kernel->symbol()));
+    std::string what =
+        absl::StrCat("finding kernel ", plan::quote(kernel->symbol()));
     MESHWORK_RETURN_IF_ERROR(api.check(
         api.moduleGetFunction(&function, module, kernel->symbol()->c_str()),
         what));
@@ -156,7 +157,7 @@ absl::Status Gpu::findKernels(const plan::Plan &plan) {
                                    static_cast<int>(kernel->shared_bytes())),
           absl::StrCat("giving ", kernel->shared_bytes(),
                        " bytes of shared memory to kernel ",
-                       quote(kernel->symbol()))));
+                       plan::quote(kernel->symbol()))));
     kernels.push_back(function);
   }
   return absl::OkStatus();

@@ -45,8 +45,9 @@ public:
           one.function, one.source->grid(), 1, 1, one.source->block(), 1, 1,
           one.source->shared_bytes(), stream, one.arguments.get(), nullptr);
       if (result != result::success)
-        return driver.check(result, absl::StrCat("launching kernel ",
-                                                 quote(one.source->symbol())));
+        return driver.check(result,
+                            absl::StrCat("launching kernel ",
+                                         plan::quote(one.source->symbol())));
     }
     return absl::OkStatus();
   }
@@ -61,7 +62,7 @@ private:
 OneKernel bind(const OperationContext &context, uint32_t index,
                std::vector<uint64_t> arguments) {
   const plan::Kernel &kernel = *context.program.plan.kernels()->Get(index);
-  for (uint32_t stream : orEmpty(kernel.streams()))
+  for (uint32_t stream : plan::orEmpty(kernel.streams()))
     arguments.push_back(stream);
   return {&kernel, context.gpu.kernel(index), Arguments(std::move(arguments))};
 }
@@ -99,7 +100,7 @@ makeKernels(const plan::Instruction &instruction,
   arguments.push_back(0);
   arguments.push_back(context.workspace);
   std::vector<OneKernel> kernels;
-  for (uint32_t index : orEmpty(instruction.kernels()))
+  for (uint32_t index : plan::orEmpty(instruction.kernels()))
     kernels.push_back(bind(context, index, arguments));
   return std::make_unique<KernelOperation>(
       context.gpu.driver(), std::move(kernels), modeOf(instruction), addsAt);

@@ -100,7 +100,8 @@ absl::StatusOr<nccl::UniqueId> findId(const std::string &text,
 std::vector<CollectiveRequest> requestsOf(const RankProgram &program) {
   std::vector<CollectiveRequest> requests;
   for (uint32_t list = 0; list < program.table.lists().size(); ++list)
-    for (const plan::Instruction *instruction : listOf(program.program, list))
+    for (const plan::Instruction *instruction :
+         plan::listOf(program.program, list))
       if (instruction->op_type() == plan::Operation::Collective)
         requests.push_back(program.request(*instruction, nullptr));
   return requests;

@@ -8,6 +8,7 @@
 #include <numeric>
 
 namespace meshwork::runtime::cuda {
+using plan::ViewInfo;
 namespace {
 
 class RotaryTables : public Operation {
@@ -36,7 +37,7 @@ public:
 
 private:
   absl::Status fill(Stream stream) {
-    const auto &frequencies = orEmpty(op.inverse_frequencies());
+    const auto &frequencies = plan::orEmpty(op.inverse_frequencies());
     std::vector<int32_t> at(static_cast<size_t>(rows));
     std::iota(at.begin(), at.end(), 0);
     if (positions != 0) {

@@ -78,7 +78,7 @@ std::string Progress::textOf(const Work &work) const {
   const ListRun &list = work.list;
   auto name = [&](uint32_t index) {
     const plan::Instruction &one = program.instruction(list.list, index);
-    return absl::StrCat(quote(one.name()), " (",
+    return absl::StrCat(plan::quote(one.name()), " (",
                         plan::EnumNameOperation(one.op_type()), ", ",
                         program.nameOf(list.list, index), ")");
   };

@@ -51,7 +51,7 @@ absl::Status CudaExecutor::shareTuning(const OperationContext &context) {
   return absl::OkStatus();
 }
 
-absl::Status CudaExecutor::tuneList(const Instructions &list,
+absl::Status CudaExecutor::tuneList(const plan::Instructions &list,
                                     OperationContext context) {
   std::vector<uint32_t> beside = channelsBeside(list);
   for (uint32_t i = 0; i < list.size(); ++i) {
@@ -74,7 +74,7 @@ absl::Status CudaExecutor::tuneAll(Tuned &tuned,
                                          setup.program.program.arena_bytes()));
   for (uint32_t list = 0; list < setup.program.table.lists().size(); ++list)
     MESHWORK_RETURN_IF_ERROR(
-        tuneList(listOf(setup.program.program, list), context));
+        tuneList(plan::listOf(setup.program.program, list), context));
   if (dnn)
     dnn->release(); // What is bound takes what it needs.
   cuda.tuning = keep(tuned, path);

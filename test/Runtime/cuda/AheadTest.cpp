@@ -7,6 +7,7 @@
 #include <gtest/gtest.h>
 
 namespace meshwork::runtime::test {
+using namespace plan::test;
 namespace {
 
 struct Outcome {

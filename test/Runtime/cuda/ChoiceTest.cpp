@@ -98,7 +98,7 @@ protected:
   double share(std::vector<float> expected, std::vector<float> got,
                bool inexact = false) {
     shape[0] = static_cast<int64_t>(got.size());
-    ViewInfo view{};
+    plan::ViewInfo view{};
     view.dtype = plan::DType::f32;
     view.shape = shape;
     view.strides = strides;

@@ -7,6 +7,7 @@
 #include <set>
 
 namespace meshwork::runtime::test {
+using namespace plan::test;
 namespace {
 
 /// An entry point that takes what Plan.fbs says and does `body`.

@@ -2,6 +2,7 @@
 #include "absl/strings/str_cat.h"
 
 namespace meshwork::runtime::test {
+using namespace plan::test;
 namespace {
 
 /// 32 threads of `count` floats each, which lie together.

@@ -6,6 +6,7 @@
 #include <sys/wait.h>
 
 namespace meshwork::runtime::test {
+using namespace plan::test;
 namespace {
 
 constexpr const char *forever = "FOREVER:\nbra FOREVER;\n";

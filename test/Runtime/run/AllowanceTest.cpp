@@ -37,7 +37,7 @@ public:
 private:
   std::vector<int64_t> shape, strides;
   std::vector<float> values;
-  ViewInfo view;
+  plan::ViewInfo view;
 };
 
 TEST(Allowance, partsOfMaximaAreJoinedForEachColumn) {

@@ -6,6 +6,7 @@
 #include <nlohmann/json.hpp>
 
 namespace meshwork::runtime::test {
+using namespace plan::test;
 namespace {
 using plan::PlanT, plan::ProgramT;
 

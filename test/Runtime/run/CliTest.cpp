@@ -9,6 +9,7 @@
 #include <unistd.h>
 
 namespace meshwork::runtime::test {
+using namespace plan::test;
 namespace {
 namespace fs = std::filesystem;
 using plan::PlanT;

@@ -8,6 +8,7 @@
 #include <sstream>
 
 namespace meshwork::runtime::test {
+using namespace plan::test;
 namespace {
 using plan::PlanT;
 

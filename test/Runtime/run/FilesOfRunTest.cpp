@@ -8,6 +8,7 @@
 #include <sys/stat.h>
 
 namespace meshwork::runtime::test {
+using namespace plan::test;
 namespace {
 namespace fs = std::filesystem;
 

@@ -13,6 +13,8 @@
 #include <unistd.h>
 
 namespace meshwork::runtime::test {
+using namespace plan::test;
+using plan::PlanFile;
 namespace {
 
 using Bytes = std::vector<unsigned char>;

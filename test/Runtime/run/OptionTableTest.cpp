@@ -6,6 +6,7 @@
 #include <set>
 
 namespace meshwork::runtime::test {
+using namespace plan::test;
 namespace {
 
 TEST(OptionTable, sharedOptionsAreThoseThatDecideWhatIsComputed) {

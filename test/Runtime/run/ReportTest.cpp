@@ -6,11 +6,12 @@
 #include <gtest/gtest.h>
 
 namespace meshwork::runtime::test {
+using namespace plan::test;
 namespace {
 
 // The sign of what is no number says nothing.
 TEST(Report, NoNumberHasNoSign) {
-  auto file = PlanFile::open(writePlan(tinyPlan(), "report-plan"));
+  auto file = plan::PlanFile::open(writePlan(tinyPlan(), "report-plan"));
   ASSERT_TRUE(file.ok()) << file.status();
   ReportOptions options{};
   options.steps = 1;

@@ -14,26 +14,26 @@ class RunCase : public ::testing::Test {
 protected:
   RunOptions options;
   void SetUp() override {
-    options.data = writeText(5000, "text");
+    options.data = plan::test::writeText(5000, "text");
     options.tokenizer = "bytes";
     options.steps = 3;
     options.learningRate.rate = 0.5;
-    options.save = temporary("out.safetensors");
+    options.save = plan::test::temporary("out.safetensors");
   }
   /// A path in the test's folder where nothing is.
   static std::string fresh(const std::string &name) {
-    ::unlink(temporary(name).c_str());
-    return temporary(name);
+    ::unlink(plan::test::temporary(name).c_str());
+    return plan::test::temporary(name);
   }
   absl::Status runPlan(const plan::PlanT &plan) {
-    options.plan = writePlan(plan, "plan");
+    options.plan = plan::test::writePlan(plan, "plan");
     return run(options);
   }
   /// The bytes of the weights after a run.
   std::string saved(const plan::PlanT &plan) {
     absl::Status status = runPlan(plan);
     EXPECT_TRUE(status.ok()) << status;
-    return readFile(options.save);
+    return plan::test::readFile(options.save);
   }
   void expectExit(const plan::PlanT &plan, int code, const std::string &text) {
     absl::Status status = runPlan(plan);

@@ -15,6 +15,7 @@
 #include <sstream>
 
 namespace meshwork::runtime::test {
+using namespace plan::test;
 namespace {
 using plan::PlanT, plan::ProgramT;
 

@@ -6,6 +6,7 @@
 #include <numeric>
 
 namespace meshwork::runtime::test {
+using namespace plan::test;
 namespace {
 using Dims = std::vector<std::vector<uint32_t>>;
 using plan::BufferKind, plan::DType, plan::PlanT, plan::ProgramT;

@@ -264,7 +264,7 @@ private:
     auto start = std::chrono::steady_clock::now();
     progress.begin("plan");
     ModuleOp module = model.module();
-    FailureOr<target::PlanTarget> machines = target::resolveTarget(
+    FailureOr<codegen::PlanTarget> machines = codegen::resolveTarget(
         spec, options.cpuCode, [&] { return module.emitError(); });
     if (failed(machines))
       return badSpec;
@@ -275,7 +275,7 @@ private:
              "says which tokens there are\n";
       return badData;
     }
-    FailureOr<std::vector<char>> file = target::writePlan(
+    FailureOr<std::vector<char>> file = codegen::writePlan(
         module, spec, *machines,
         {options.model, model.text(), model.vocabulary(), origins});
     if (failed(file))
@@ -291,7 +291,7 @@ private:
   const CompileOptions &options;
   const CompileTexts &texts;
   spec::Spec spec;
-  target::Origins origins; // of the spec's keys
+  codegen::Origins origins; // of the spec's keys
   Model model;
   Progress progress;
 };

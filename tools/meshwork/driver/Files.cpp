@@ -126,13 +126,12 @@ static absl::StatusOr<std::string> readNamedModel(const std::string &model) {
 /// An error where the text is known to be no model.
 static absl::Status checkKind(const std::string &path,
                               const std::string &text) {
-  using Group = runtime::FileKind::Group;
-  auto kind = runtime::kindOf(
-      std::string_view(text).substr(0, runtime::kindBytes), text.size());
+  using Group = FileKind::Group;
+  auto kind = kindOf(std::string_view(text).substr(0, kindBytes), text.size());
   if (!kind || kind->group == Group::text || kind->group == Group::json)
     return absl::OkStatus();
-  return absl::DataLossError(absl::StrCat(quote(path), ": is ", kind->name,
-                                          runtime::adviceForConfig(*kind)));
+  return absl::DataLossError(
+      absl::StrCat(quote(path), ": is ", kind->name, adviceForConfig(*kind)));
 }
 
 std::optional<std::string> readModel(const std::string &model, int &code) {

@@ -66,7 +66,7 @@ static int drawPipeline(const plan::Plan &plan, const ExplainOptions &options) {
 int explainPlan(const ExplainOptions &options) {
   if (int code = checkPicture(options); code != ok)
     return code;
-  auto file = runtime::PlanFile::open(options.plan);
+  auto file = plan::PlanFile::open(options.plan);
   if (!file.ok())
     return report(file.status());
   int drawn = drawPipeline((*file)->plan(), options);
@@ -79,7 +79,7 @@ int explainPlan(const ExplainOptions &options) {
 }
 
 int verifyPlan(const std::string &path) {
-  auto file = runtime::PlanFile::open(path);
+  auto file = plan::PlanFile::open(path);
   if (!file.ok())
     return report(file.status());
   return writeOut(onOneLine(path) +

@@ -8,7 +8,7 @@ using namespace mlir;
 namespace meshwork::driver {
 
 SpecErrors::SpecErrors(MLIRContext *context, const spec::Spec &spec,
-                       const target::Origins &origins)
+                       const codegen::Origins &origins)
     : spec(spec), origins(origins),
       handler(context, [this](mlir::Diagnostic &it) { return handle(it); }) {}
 

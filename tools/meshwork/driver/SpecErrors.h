@@ -12,7 +12,7 @@ namespace meshwork::driver {
 class SpecErrors {
 public:
   SpecErrors(mlir::MLIRContext *context, const spec::Spec &spec,
-             const target::Origins &origins);
+             const codegen::Origins &origins);
   /// Whether there was an error of the spec.
   bool any() const { return found; }
 
@@ -21,7 +21,7 @@ private:
   std::string placeOf(llvm::StringRef key) const;
 
   const spec::Spec &spec;
-  const target::Origins &origins;
+  const codegen::Origins &origins;
   bool found = false;
   mlir::ScopedDiagnosticHandler handler;
 };

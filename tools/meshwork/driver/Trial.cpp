@@ -86,7 +86,7 @@ FailureOr<Trial> tryPhases(ModuleOp module, spec::Spec spec, StringRef first) {
     if (failed(runPhase(module, spec, phase.name)))
       return failure();
   FailureOr<std::vector<uint64_t>> bytes =
-      target::programBytes(module, spec.device);
+      codegen::programBytes(module, spec.device);
   if (failed(bytes))
     return failure();
   Trial trial{*llvm::max_element(*bytes)};

@@ -201,7 +201,7 @@ private:
   const VerifyRunOptions &options;
   const std::string &specText, &modelText;
   spec::Spec spec;
-  target::Origins origins;
+  codegen::Origins origins;
   Model model;
   verify::SmallStep small;
   std::optional<verify::StepData> data;
