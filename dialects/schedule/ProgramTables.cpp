@@ -40,6 +40,15 @@ std::unique_ptr<plan::ProgramT> ProgramTables::build() {
   return std::move(table);
 }
 
+std::unique_ptr<plan::ProgramT> ProgramTables::buildViews() {
+  addBuffers();
+  program.walk([&](InstructionOpInterface op) {
+    for (Value operand : op->getOperands())
+      view(operand);
+  });
+  return std::move(table);
+}
+
 void ProgramTables::addBuffers() {
   for (auto buffer : program.getBody().getOps<BufferOp>()) {
     auto entry = std::make_unique<plan::BufferT>();
@@ -57,8 +66,14 @@ void ProgramTables::addBuffers() {
 uint32_t ProgramTables::view(Value value) {
   if (!value)
     return plan::noView;
-  auto op = value.getDefiningOp<ViewOp>();
-  auto type = cast<MemRefType>(value.getType());
+  auto [known, isNew] = numbers.try_emplace(value, 0);
+  if (isNew)
+    known->second = addView(value.getDefiningOp<ViewOp>());
+  return known->second;
+}
+
+uint32_t ProgramTables::addView(ViewOp op) {
+  MemRefType type = op.getType();
   auto entry = std::make_unique<plan::ViewT>();
   int64_t unused;
   SmallVector<int64_t> strides;
@@ -321,14 +336,27 @@ llvm::StringMap<uint32_t> axisNumbers(Operation *op) {
   return numbers;
 }
 
-PackedProgram::PackedProgram(ProgramOp program) {
+std::vector<std::unique_ptr<plan::AxisT>> meshTable(Operation *op) {
+  std::vector<std::unique_ptr<plan::AxisT>> axes;
+  if (mesh::MeshAttr mesh = mesh::meshOf(op))
+    for (auto [name, size] :
+         llvm::zip_equal(mesh.getNames(), mesh.getSizes())) {
+      axes.push_back(std::make_unique<plan::AxisT>());
+      axes.back()->name = name.str();
+      axes.back()->size = size;
+    }
+  return axes;
+}
+
+PackedProgram::PackedProgram(ProgramOp program, Part part)
+    : axes(axisNumbers(program)), tables(program, noKernels, axes) {
+  plan::PlanT plan;
+  plan.mesh = meshTable(program);
+  plan.programs.push_back(part == Part::all ? tables.build()
+                                            : tables.buildViews());
   flatbuffers::FlatBufferBuilder builder(1 << 16);
-  KernelNumbers none;
-  llvm::StringMap<uint32_t> axes = axisNumbers(program);
-  auto table = ProgramTables(program, none, axes).build();
-  builder.Finish(plan::Program::Pack(builder, table.get()));
+  builder.Finish(plan::Plan::Pack(builder, &plan));
   bytes = builder.Release();
-  root = flatbuffers::GetRoot<plan::Program>(bytes.data());
 }
 
 } // namespace meshwork::schedule

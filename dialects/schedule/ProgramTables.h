@@ -30,6 +30,8 @@ public:
         table(std::make_unique<plan::ProgramT>()) {}
 
   std::unique_ptr<plan::ProgramT> build();
+  /// Buffers, and the views of all operands; a wait's are no part of its table.
+  std::unique_ptr<plan::ProgramT> buildViews();
   /// The number of a view, `noView` of none, and of mesh axes. After `build`
   /// of views that the program has.
   uint32_t view(mlir::Value value);
@@ -51,6 +53,7 @@ public:
 
 private:
   void addBuffers();
+  uint32_t addView(ViewOp op);
   void addSplit(mesh::DimShardingAttr split, std::vector<uint32_t> &to,
                 std::vector<plan::Layout> &layouts);
   std::unique_ptr<plan::StateT> stateOf(StateAttr state, mlir::Value view);
@@ -66,6 +69,7 @@ private:
   const llvm::StringMap<uint32_t> &axes;
   std::unique_ptr<plan::ProgramT> table;
   llvm::DenseMap<mlir::Value, uint32_t> buffers;
+  llvm::DenseMap<mlir::Value, uint32_t> numbers;  // of views
   std::map<std::vector<int64_t>, uint32_t> views; // by what they say
   bool isExact = true;
 };
@@ -73,15 +77,24 @@ private:
 /// The axes of the mesh that `op` is in, by name.
 llvm::StringMap<uint32_t> axisNumbers(mlir::Operation *op);
 
-/// A program as lib/Plan reads it.
+/// The mesh that `op` is in, as a plan has it; empty without one.
+std::vector<std::unique_ptr<plan::AxisT>> meshTable(mlir::Operation *op);
+
+/// A program as lib/Plan reads it, in a plan with its mesh and nothing else.
 class PackedProgram {
 public:
-  explicit PackedProgram(ProgramOp program);
-  const plan::Program &operator*() const { return *root; }
+  enum class Part : uint8_t { all, views };
+  explicit PackedProgram(ProgramOp program, Part part = Part::all);
+  const plan::Plan &plan() const { return *plan::GetPlan(bytes.data()); }
+  const plan::Program &operator*() const { return *plan().programs()->Get(0); }
+  /// Of a view that one of the program's instructions has.
+  uint32_t numberOf(mlir::Value view) { return tables.view(view); }
 
 private:
+  KernelNumbers noKernels;
+  llvm::StringMap<uint32_t> axes;
+  ProgramTables tables;
   flatbuffers::DetachedBuffer bytes;
-  const plan::Program *root;
 };
 
 } // namespace meshwork::schedule

@@ -16,7 +16,7 @@ public:
       : block(block), maxHeldBytes(maxHeldBytes) {}
 
   void wait(LaunchOp sum, ArrayRef<Use> uses) {
-    int64_t bytes = heldBytesOf(uses);
+    int64_t bytes = passingBytes(uses);
     if (bytes > maxHeldBytes)
       return;
     if (!waiting.empty() &&
@@ -45,14 +45,6 @@ public:
   }
 
 private:
-  static int64_t heldBytesOf(ArrayRef<Use> uses) {
-    int64_t bytes = 0;
-    for (const Use &use : uses)
-      if (!BufferOp(use.buffer).getPersistent())
-        bytes += use.end - use.begin;
-    return bytes;
-  }
-
   Block &block;
   int64_t maxHeldBytes;
   SmallVector<Operation *> waiting;
@@ -67,18 +59,17 @@ bool staysInMemory(ArrayRef<Use> uses) {
 }
 } // namespace
 
-void delaySums(Block &block, int64_t maxHeldBytes,
+void delaySums(Block &block, const Uses &uses, int64_t maxHeldBytes,
                llvm::function_ref<bool(LaunchOp)> addsChunks) {
   Delay delay(block, maxHeldBytes);
   for (Operation &op : llvm::make_early_inc_range(block)) {
     if (!isInstruction(&op))
       continue;
-    SmallVector<Use> uses = usesOf(&op);
-    if (delay.conflicts(uses))
+    if (delay.conflicts(uses[&op]))
       delay.end(&op);
     auto launch = dyn_cast<LaunchOp>(op);
-    if (launch && staysInMemory(uses) && addsChunks(launch))
-      delay.wait(launch, uses);
+    if (launch && staysInMemory(uses[&op]) && addsChunks(launch))
+      delay.wait(launch, uses[&op]);
   }
   delay.end(nullptr);
 }

@@ -9,7 +9,7 @@ namespace meshwork::schedule {
 /// to the last one of their layer, or to the first instruction that touches
 /// their bytes. The chunks of those that wait take `maxHeldBytes` at most.
 /// `addsChunks` knows a launch's kernel.
-void delaySums(::mlir::Block &block, int64_t maxHeldBytes,
+void delaySums(::mlir::Block &block, const Uses &uses, int64_t maxHeldBytes,
                ::llvm::function_ref<bool(LaunchOp)> addsChunks);
 
 } // namespace meshwork::schedule

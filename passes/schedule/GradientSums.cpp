@@ -17,7 +17,7 @@ namespace {
 /// Where in a step gradients are made.
 class Gradients {
 public:
-  explicit Gradients(ProgramOp program) {
+  Gradients(ProgramOp program, const Uses &uses) : uses(uses) {
     std::vector<plan::Action> actions = orderOf(program).actions;
     SmallVector<ListOp> lists = listsOf(program);
     SmallVector<int64_t> last(lists.size(), -1); // actions
@@ -56,7 +56,7 @@ public:
 private:
   void noteAdded(ListOp list, int64_t action) {
     for (Operation *op : stepsOf(list))
-      for (Use &use : usesOf(op))
+      for (Use use : uses[op])
         if (use.isWritten && use.buffer.getPersistent() &&
             use.buffer.getKind() == BufferKind::gradients) {
           int64_t &last = added.try_emplace(use.buffer, -1).first->second;
@@ -64,6 +64,7 @@ private:
         }
   }
 
+  const Uses &uses;
   /// The last action that adds to a buffer.
   llvm::DenseMap<Operation *, int64_t> added;
   /// The last actions of lists that make gradients of weights, in order.
@@ -83,7 +84,7 @@ void moveGradientSums(ProgramOp program, const OverlapSettings &settings) {
   ListOp update = listOf(program, ListKind::update);
   if (!update)
     return;
-  Gradients gradients(program);
+  Gradients gradients(program, settings.uses);
   SmallVector<Operation *> stay;
   for (Operation *op : stepsOf(update)) {
     auto collective = dyn_cast<CollectiveOp>(op);
@@ -95,7 +96,7 @@ void moveGradientSums(ProgramOp program, const OverlapSettings &settings) {
         });
     bool isFree = isOfGradients && !meetsOtherPrograms(collective) &&
                   llvm::none_of(stay, [&](Operation *other) {
-                    return conflict(other, op);
+                    return settings.uses.conflict(other, op);
                   });
     ListOp list = isFree ? gradients.listFor(collective) : ListOp();
     if (!list || !settings.pays(collective, settings.seconds(op))) {

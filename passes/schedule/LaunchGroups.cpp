@@ -13,15 +13,14 @@ namespace {
 
 class Grouping {
 public:
-  Grouping(const GroupLimits &limits,
+  Grouping(const Uses &uses, const GroupLimits &limits,
            llvm::function_ref<int64_t(Operation *)> streamsOf)
-      : limits(limits), streamsOf(streamsOf) {}
+      : uses(uses), limits(limits), streamsOf(streamsOf) {}
 
   void add(Operation *op) {
-    SmallVector<Use> uses = usesOf(op);
-    size_t index = placeOf(op, uses);
+    size_t index = placeOf(op, uses[op]);
     groups[index].members.push_back(op);
-    for (const Use &use : uses)
+    for (const Use &use : uses[op])
       note(use, index);
   }
 
@@ -34,8 +33,8 @@ public:
   }
 
 private:
-  /// Buffer, offset, advances and type of a view of rank 0.
-  using Scalar = std::tuple<const void *, int64_t, const void *, const void *>;
+  /// A view of rank 0.
+  using Scalar = const plan::ViewInfo *;
 
   struct Group {
     SmallVector<Operation *> members;
@@ -52,51 +51,38 @@ private:
     size_t group; // the last one
   };
 
-  size_t placeOf(Operation *op, ArrayRef<Use> uses) {
+  size_t placeOf(Operation *op, ArrayRef<Use> own) {
     size_t least = 0;
-    for (const Use &use : uses)
+    int64_t newBytes = passingBytes(own, /*onlyWritten=*/true);
+    for (const Use &use : own)
       for (const Touch &touch : touches[use.buffer])
         if (use.conflicts(touch.use))
           least = std::max(least, touch.group + 1);
-    bool joins = mayJoin(op, uses);
+    bool joins = mayJoin(op, own.size(), newBytes);
     for (size_t index : joins ? ArrayRef(open) : ArrayRef<size_t>())
       if (index >= least &&
-          groups[index].newBytes + newBytesOf(uses) <= limits.maxNewBytes) {
-        groups[index].newBytes += newBytesOf(uses);
+          groups[index].newBytes + newBytes <= limits.maxNewBytes) {
+        groups[index].newBytes += newBytes;
         return index;
       }
-    groups.push_back({{}, newBytesOf(uses)});
+    groups.push_back({{}, newBytes});
     if (joins)
       open.push_back(groups.size() - 1);
     return groups.size() - 1;
   }
 
-  bool mayJoin(Operation *op, ArrayRef<Use> uses) const {
+  bool mayJoin(Operation *op, size_t operands, int64_t newBytes) const {
     auto fill = dyn_cast<FillOp>(op);
-    return (!fill || hasKernelForm(fill)) &&
-           newBytesOf(uses) <= limits.maxNewBytes &&
-           static_cast<int64_t>(uses.size()) + streamsOf(op) <= limits.operands;
-  }
-
-  static int64_t newBytesOf(ArrayRef<Use> uses) {
-    int64_t bytes = 0;
-    for (const Use &use : uses)
-      if (use.isWritten && !BufferOp(use.buffer).getPersistent())
-        bytes += use.end - use.begin;
-    return bytes;
+    return (!fill || hasKernelForm(fill)) && newBytes <= limits.maxNewBytes &&
+           static_cast<int64_t>(operands) + streamsOf(op) <= limits.operands;
   }
 
   /// What all members read alike, like the learning rate, is one operand.
-  static SmallVector<Scalar> scalarsOf(Operation *op) {
+  SmallVector<Scalar> scalarsOf(Operation *op) const {
     SmallVector<Scalar> scalars;
-    for (Value operand : cast<InstructionOpInterface>(op).getReads())
-      if (cast<MemRefType>(operand.getType()).getRank() == 0) {
-        auto view = operand.getDefiningOp<ViewOp>();
-        scalars.emplace_back(view.getBuffer().getAsOpaquePointer(),
-                             static_cast<int64_t>(view.getOffset()),
-                             view.getAdvancesAttr().getAsOpaquePointer(),
-                             view.getType().getAsOpaquePointer());
-      }
+    for (const Use &use : uses[op])
+      if (!use.isWritten && use.view->shape.empty())
+        scalars.push_back(use.view);
     return scalars;
   }
 
@@ -146,14 +132,14 @@ private:
   void note(const Use &use, size_t group) {
     SmallVector<Touch> &known = touches[use.buffer];
     for (Touch &touch : known)
-      if (touch.use.begin == use.begin && touch.use.end == use.end &&
-          touch.use.isWritten == use.isWritten) {
+      if (touch.use.view == use.view && touch.use.isWritten == use.isWritten) {
         touch.group = std::max(touch.group, group);
         return;
       }
     known.push_back({use, group});
   }
 
+  const Uses &uses;
   const GroupLimits &limits;
   llvm::function_ref<int64_t(Operation *)> streamsOf;
   std::vector<Group> groups;
@@ -173,9 +159,10 @@ bool hasKernelForm(FillOp op) {
 }
 
 std::vector<LaunchGroup>
-groupLaunches(ArrayRef<Operation *> run, const GroupLimits &limits,
+groupLaunches(ArrayRef<Operation *> run, const Uses &uses,
+              const GroupLimits &limits,
               llvm::function_ref<int64_t(Operation *)> streamsOf) {
-  Grouping grouping(limits, streamsOf);
+  Grouping grouping(uses, limits, streamsOf);
   for (Operation *op : run)
     grouping.add(op);
   return grouping.finish();

@@ -27,7 +27,7 @@ bool hasKernelForm(FillOp op);
 /// comes after what it needs. `streamsOf` counts the random streams that a
 /// member's kernel takes.
 ::std::vector<LaunchGroup>
-groupLaunches(::llvm::ArrayRef<::mlir::Operation *> run,
+groupLaunches(::llvm::ArrayRef<::mlir::Operation *> run, const Uses &uses,
               const GroupLimits &limits,
               ::llvm::function_ref<int64_t(::mlir::Operation *)> streamsOf);
 

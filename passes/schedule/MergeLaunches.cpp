@@ -124,8 +124,8 @@ struct Part {
 
 class Merger {
 public:
-  Merger(const LaunchGroup &group, Functions &functions)
-      : at(group.at), members(group.members), functions(functions),
+  Merger(const LaunchGroup &group, const Uses &uses, Functions &functions)
+      : at(group.at), members(group.members), uses(uses), functions(functions),
         loc(FusedLoc::get(at->getContext(),
                           llvm::map_to_vector(members, [](Operation *op) {
                             return op->getLoc();
@@ -137,10 +137,10 @@ public:
     for (Operation *op : members)
       addPart(op);
     for (Part &part : parts)
-      for (auto [view, type] :
-           llvm::zip_equal(cast<InstructionOpInterface>(part.op).getReads(),
-                           part.kernel.getArgumentTypes()))
-        part.reads.push_back(addRead(view, type));
+      for (auto [view, use, type] : // the reads, which come first
+           llvm::zip(part.op->getOperands(), uses[part.op],
+                     part.kernel.getArgumentTypes()))
+        part.reads.push_back(addRead(view, use, type));
     for (Part &part : parts)
       for (auto [view, type] :
            llvm::zip_equal(cast<InstructionOpInterface>(part.op).getWrites(),
@@ -165,12 +165,9 @@ private:
   }
 
   /// What several parts read alike, like the learning rate, is read once.
-  unsigned addRead(Value view, Type type) {
-    auto op = view.getDefiningOp<ViewOp>();
-    auto [known, isNew] = numbers.try_emplace(
-        std::tuple(op.getBuffer(), op.getOffsetAttr(), op.getShiftsAttr(),
-                   Attribute(op.getAdvancesAttr()), op.getType(), type),
-        views.size());
+  unsigned addRead(Value view, const Use &use, Type type) {
+    auto [known, isNew] =
+        numbers.try_emplace(std::pair(use.view, type), views.size());
     if (isNew) {
       views.push_back(view);
       inputs.push_back(type);
@@ -224,9 +221,10 @@ private:
       transformer::setLayer(merged, layer);
   }
 
-  using Read = std::tuple<Value, IntegerAttr, ArrayAttr, Attribute, Type, Type>;
+  using Read = std::pair<const plan::ViewInfo *, Type>;
   Operation *at;
   ArrayRef<Operation *> members;
+  const Uses &uses;
   Functions &functions;
   mlir::Location loc;
   std::vector<Part> parts;
@@ -242,13 +240,23 @@ struct MergeLaunchesPass : impl::MergeLaunchesPassBase<MergeLaunchesPass> {
     if (!checkOptions())
       return signalPassFailure();
     Functions functions(getOperation());
-    getOperation().walk([&](Operation *op) {
-      if (isa<ListOp, RepeatOp>(op))
-        merge(op->getRegion(0).front(), functions);
-    });
+    for (auto program : getOperation().getOps<ProgramOp>())
+      if (failed(mergeProgram(program, functions)))
+        return signalPassFailure();
   }
 
 private:
+  LogicalResult mergeProgram(ProgramOp program, Functions &functions) {
+    FailureOr<Uses> uses = Uses::of(program);
+    if (failed(uses))
+      return failure();
+    program.walk([&](Operation *op) {
+      if (isa<ListOp, RepeatOp>(op))
+        merge(op->getRegion(0).front(), *uses, functions);
+    });
+    return success();
+  }
+
   bool checkOptions() {
     for (auto [name, value, least] :
          {std::tuple("operands", operands.getValue(), 1),
@@ -262,8 +270,8 @@ private:
     return true;
   }
 
-  void merge(Block &block, Functions &functions) {
-    delaySums(block, maxHeldBytes,
+  void merge(Block &block, const Uses &uses, Functions &functions) {
+    delaySums(block, uses, maxHeldBytes,
               [&](LaunchOp launch) { return functions.addsChunks(launch); });
     std::vector<SmallVector<Operation *>> runs(1);
     for (Operation &op : block)
@@ -272,19 +280,20 @@ private:
       else if (isInstruction(&op) && !runs.back().empty())
         runs.emplace_back();
     for (ArrayRef<Operation *> run : runs)
-      mergeRun(run, functions);
+      mergeRun(run, uses, functions);
   }
 
-  void mergeRun(ArrayRef<Operation *> run, Functions &functions) {
+  void mergeRun(ArrayRef<Operation *> run, const Uses &uses,
+                Functions &functions) {
     std::vector<LaunchGroup> groups =
-        groupLaunches(run, {operands, maxNewBytes}, [&](Operation *op) {
+        groupLaunches(run, uses, {operands, maxNewBytes}, [&](Operation *op) {
           return functions.countStreams(op);
         });
     SmallVector<Operation *> merged; // Others may go in front of them.
     for (const LaunchGroup &group : groups) {
       Operation *first = group.members.front();
       if (group.members.size() > 1) {
-        Merger(group, functions).run();
+        Merger(group, uses, functions).run();
         llvm::append_range(merged, group.members);
       } else if (first != group.at) {
         moveInstruction(first, first->getBlock(), group.at);

@@ -1,47 +1,53 @@
 #include "passes/schedule/Order.h"
 
+#include "lib/Plan/Overlap.h"
 #include "mlir/IR/Builders.h"
 
 using namespace mlir;
 
 namespace meshwork::schedule {
 
-static Use useOf(Value value, bool isWritten) {
-  auto view = value.getDefiningOp<ViewOp>();
-  BufferOp buffer = bufferOf(value);
-  if ((view.getShifts() && !view.getShifts()->empty()) || view.getAdvances())
-    return {buffer, 0, buffer.getSizeBytes(), isWritten};
-  auto type = cast<MemRefType>(value.getType());
-  SmallVector<int64_t> strides;
-  int64_t offset = 0, last = 0;
-  (void)type.getStridesAndOffset(strides, offset);
-  for (auto [size, stride] : llvm::zip_equal(type.getShape(), strides))
-    last += (size - 1) * stride;
-  int64_t begin = view.getOffset();
-  return {buffer, begin,
-          begin + (last + 1) * (type.getElementTypeBitWidth() / 8), isWritten};
+bool Use::conflicts(const Use &other) const {
+  if (buffer != other.buffer || (!isWritten && !other.isWritten))
+    return false;
+  return !view->advances.empty() || !other.view->advances.empty() ||
+         plan::mayShareBytes(*view, *other.view);
 }
 
-SmallVector<Use> usesOf(Operation *instruction) {
-  SmallVector<Use> uses;
-  if (auto repeat = dyn_cast<RepeatOp>(instruction)) {
-    for (Operation &op : repeat.getBody().front())
-      if (isInstruction(&op))
-        llvm::append_range(uses, usesOf(&op));
-    return uses;
-  }
-  auto op = cast<InstructionOpInterface>(instruction);
-  for (Value view : op.getReads())
-    uses.push_back(useOf(view, /*isWritten=*/false));
-  for (Value view : op.getWrites())
-    uses.push_back(useOf(view, /*isWritten=*/true));
+int64_t passingBytes(ArrayRef<Use> uses, bool onlyWritten) {
+  uint64_t bytes = 0;
+  for (Use use : uses)
+    if ((use.isWritten || !onlyWritten) && !use.buffer.getPersistent())
+      bytes += use.view->spanBytes;
+  return static_cast<int64_t>(bytes);
+}
+
+FailureOr<Uses> Uses::of(ProgramOp program) {
+  Uses uses;
+  uses.tables =
+      std::make_unique<PackedProgram>(program, PackedProgram::Part::views);
+  auto views = plan::decodeViews(uses.tables->plan(), **uses.tables);
+  if (!views.ok())
+    return program.emitOpError() << std::string(views.status().message());
+  uses.views = *std::move(views);
+  program.walk([&](InstructionOpInterface op) {
+    SmallVector<Use> own;
+    for (auto [values, isWritten] :
+         {std::pair(op.getReads(), false), std::pair(op.getWrites(), true)})
+      for (Value value : values)
+        own.push_back({bufferOf(value),
+                       &uses.views[uses.tables->numberOf(value)], isWritten});
+    for (auto repeat = op->getParentOfType<RepeatOp>(); repeat;
+         repeat = repeat->getParentOfType<RepeatOp>())
+      llvm::append_range(uses.all[repeat], own);
+    llvm::append_range(uses.all[op], own);
+  });
   return uses;
 }
 
-bool conflict(Operation *a, Operation *b) {
-  SmallVector<Use> others = usesOf(b);
-  return llvm::any_of(usesOf(a), [&](const Use &one) {
-    return llvm::any_of(others,
+bool Uses::conflict(Operation *a, Operation *b) const {
+  return llvm::any_of((*this)[a], [&](const Use &one) {
+    return llvm::any_of((*this)[b],
                         [&](const Use &other) { return one.conflicts(other); });
   });
 }

@@ -1,29 +1,49 @@
 // Which instructions touch the same bytes, and so keep their order; how one
 // moves.
+//
+//   FailureOr<Uses> uses = Uses::of(program);
+//   bool keepTheirOrder = uses->conflict(a, b);
 #pragma once
 
-#include "dialects/schedule/Schedule.h"
+#include "dialects/schedule/ProgramTables.h"
+#include "lib/Plan/Views.h"
 
 namespace meshwork::schedule {
 
-/// Bytes of a buffer that an instruction touches: their range on the first
-/// rank, or all of it where a shift or the turns of a repeat move them.
+/// Bytes that an instruction touches.
 struct Use {
   BufferOp buffer;
-  int64_t begin, end;
+  const plan::ViewInfo *view; // one for all views that say the same
   bool isWritten;
 
-  bool conflicts(const Use &other) const {
-    return buffer == other.buffer && (isWritten || other.isWritten) &&
-           begin < other.end && other.begin < end;
-  }
+  /// Whether one writes bytes that the other touches, on some rank. A view that
+  /// advances stands for its whole buffer: what moves past a repeat moves past
+  /// all its turns.
+  bool conflicts(const Use &other) const;
 };
-/// Of a repeat: those of what is in it.
-::llvm::SmallVector<Use> usesOf(::mlir::Operation *instruction);
 
-/// Whether one writes bytes that the other touches. Bytes within one buffer
-/// are told apart by their range on the first rank, unless a shift moves them.
-bool conflict(::mlir::Operation *a, ::mlir::Operation *b);
+/// Bytes in buffers that come and go, of those that are written or of all.
+int64_t passingBytes(::llvm::ArrayRef<Use> uses, bool onlyWritten = false);
+
+/// What the instructions of a program touch, by its tables. They may move
+/// after that; those that are made later are not known.
+class Uses {
+public:
+  /// An error is that of a view, such as one that leaves its buffer on some
+  /// rank.
+  static ::mlir::FailureOr<Uses> of(ProgramOp program);
+
+  /// Of a repeat: those of what is in it.
+  ::llvm::ArrayRef<Use> operator[](::mlir::Operation *instruction) const {
+    return all.at(instruction);
+  }
+  bool conflict(::mlir::Operation *a, ::mlir::Operation *b) const;
+
+private:
+  std::unique_ptr<PackedProgram> tables; // which `views` point into
+  std::vector<plan::ViewInfo> views;     // by number
+  ::llvm::DenseMap<::mlir::Operation *, ::llvm::SmallVector<Use>> all;
+};
 
 /// Moves an instruction and its views in front of `before`, or to the end of
 /// `block` when that is null.

@@ -66,7 +66,7 @@ public:
       : block(of.getBody().front()), settings(settings), channels(channels),
         list(stepsOf(of)), count(list.size()) {
     for (auto [i, op] : llvm::enumerate(list))
-      for (const Use &use : usesOf(op)) {
+      for (const Use &use : settings.uses[op]) {
         auto &users = usersOf[use.buffer];
         if (users.empty() || users.back() != static_cast<int64_t>(i))
           users.push_back(i);
@@ -85,7 +85,7 @@ public:
         placeSum(i, op);
     placeGathers();
     reorder();
-    insertWaits(block, list);
+    insertWaits(block, settings.uses, list);
   }
 
 private:
@@ -93,7 +93,7 @@ private:
     int64_t next = count;
     for (Value operand : list[i]->getOperands())
       for (int64_t j : usersOf.lookup(bufferOf(operand)))
-        if (j > i && (j >= next || conflict(list[j], list[i]))) {
+        if (j > i && (j >= next || settings.uses.conflict(list[j], list[i]))) {
           next = std::min(next, j);
           break;
         }
@@ -107,7 +107,7 @@ private:
     for (Value operand : list[i]->getOperands())
       for (int64_t j : usersOf.lookup(bufferOf(operand)))
         if (int64_t behind = moves[j] ? place[j] : j + 1;
-            j < i && behind > from && conflict(list[j], list[i]))
+            j < i && behind > from && settings.uses.conflict(list[j], list[i]))
           from = behind;
     return from;
   }
@@ -176,7 +176,8 @@ private:
     int64_t from = first;
     for (Value operand : list[i]->getOperands())
       for (int64_t j : usersOf.lookup(bufferOf(operand)))
-        if (isHop(i) && j < i && isHop(j) && conflict(list[j], list[i]))
+        if (isHop(i) && j < i && isHop(j) &&
+            settings.uses.conflict(list[j], list[i]))
           from = std::max(from, firstUse(j));
     return from;
   }
@@ -186,7 +187,8 @@ private:
     int64_t next = count;
     for (Value operand : list[hop]->getOperands())
       for (int64_t j : usersOf.lookup(bufferOf(operand)))
-        if (j > hop && j < next && !isHop(j) && conflict(list[j], list[hop]))
+        if (j > hop && j < next && !isHop(j) &&
+            settings.uses.conflict(list[j], list[hop]))
           next = j;
     return next;
   }
@@ -261,16 +263,24 @@ struct OverlapPass : impl::OverlapPassBase<OverlapPass> {
     mesh::MeshAttr mesh = mesh::meshOf(getOperation());
     if (mode == spec::When::never || !mesh)
       return;
-    OverlapSettings settings{mode == spec::When::always,
-                             Costs(machine, getOperation())};
-    for (auto program : getOperation().getOps<ProgramOp>()) {
-      moveGradientSums(program, settings);
-      Channels channels;
-      for (ListOp list : listsOf(program))
-        if (list.getKind() != ListKind::once &&
-            list.getKind() != ListKind::step)
-          ListOverlap(list, settings, channels).run();
-    }
+    Costs costs(machine, getOperation());
+    for (auto program : getOperation().getOps<ProgramOp>())
+      if (failed(overlap(program, costs)))
+        return signalPassFailure();
+  }
+
+private:
+  LogicalResult overlap(ProgramOp program, const Costs &costs) {
+    FailureOr<Uses> uses = Uses::of(program);
+    if (failed(uses))
+      return failure();
+    OverlapSettings settings{mode == spec::When::always, costs, *uses};
+    moveGradientSums(program, settings);
+    Channels channels;
+    for (ListOp list : listsOf(program))
+      if (list.getKind() != ListKind::once && list.getKind() != ListKind::step)
+        ListOverlap(list, settings, channels).run();
+    return success();
   }
 };
 } // namespace

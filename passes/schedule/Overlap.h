@@ -6,9 +6,11 @@
 
 namespace meshwork::schedule {
 
+/// What is known of one program.
 struct OverlapSettings {
   bool always; // even if no time is gained
-  Costs costs;
+  const Costs &costs;
+  const Uses &uses;
 
   double seconds(::mlir::Operation *op) const { return costs.seconds(op); }
   /// Where moving data takes the cores that compute, nothing is hidden.
@@ -32,7 +34,7 @@ void moveGradientSums(ProgramOp program, const OverlapSettings &settings);
 
 /// Waits for the collectives among `instructions`, those of `block` in order,
 /// that have a channel.
-void insertWaits(::mlir::Block &block,
+void insertWaits(::mlir::Block &block, const Uses &uses,
                  ::llvm::ArrayRef<::mlir::Operation *> instructions);
 
 } // namespace meshwork::schedule

@@ -32,20 +32,21 @@ void wait(Block &block, int64_t channel, Running &queue, size_t needed,
 }
 
 /// How many of the channel must have finished before `op`; 0: none waits.
-size_t neededBy(Operation *op, const Running &queue) {
+size_t neededBy(Operation *op, const Running &queue, const Uses &uses) {
   size_t needed = 0;
   for (size_t k = queue.finished; k < queue.started.size(); ++k)
-    if (conflict(queue.started[k], op))
+    if (uses.conflict(queue.started[k], op))
       needed = k + 1;
   return needed;
 }
 } // namespace
 
-void insertWaits(Block &block, ArrayRef<Operation *> instructions) {
+void insertWaits(Block &block, const Uses &uses,
+                 ArrayRef<Operation *> instructions) {
   std::map<int64_t, Running> running; // by channel
   for (Operation *op : instructions) {
     for (auto &[channel, queue] : running)
-      if (size_t needed = neededBy(op, queue))
+      if (size_t needed = neededBy(op, queue, uses))
         wait(block, channel, queue, needed, op);
     if (auto collective = dyn_cast<CollectiveOp>(op);
         collective && collective.getChannel() > 0)

@@ -83,15 +83,8 @@ private:
   }
 
   void addMesh() {
-    mesh::MeshAttr mesh = mesh::meshOf(module);
     axes = schedule::axisNumbers(module);
-    for (auto [name, size] :
-         llvm::zip_equal(mesh.getNames(), mesh.getSizes())) {
-      auto entry = std::make_unique<plan::AxisT>();
-      entry->name = name.str();
-      entry->size = size;
-      plan.mesh.push_back(std::move(entry));
-    }
+    plan.mesh = schedule::meshTable(module);
   }
 
   LogicalResult addPrograms() {
