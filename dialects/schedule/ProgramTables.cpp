@@ -28,6 +28,20 @@ static std::unique_ptr<plan::CauseT> causeTable(mesh::CauseAttr cause) {
 }
 
 std::unique_ptr<plan::ProgramT> ProgramTables::build() {
+  addAll();
+  return std::move(table);
+}
+
+std::unique_ptr<plan::ProgramT> ProgramTables::buildWithWaits() {
+  addAll();
+  program.walk([&](WaitOp wait) {
+    for (Value operand : wait.getOperands())
+      view(operand);
+  });
+  return std::move(table);
+}
+
+void ProgramTables::addAll() {
   table->arena_bytes = program.getArenaBytes().value_or(0);
   addBuffers();
   for (Operation &op : program.getBody().front())
@@ -37,16 +51,6 @@ std::unique_ptr<plan::ProgramT> ProgramTables::build() {
       addDeclaration(&op);
   table->actions = orderOf(program).actions;
   findLoss();
-  return std::move(table);
-}
-
-std::unique_ptr<plan::ProgramT> ProgramTables::buildViews() {
-  addBuffers();
-  program.walk([&](InstructionOpInterface op) {
-    for (Value operand : op->getOperands())
-      view(operand);
-  });
-  return std::move(table);
 }
 
 void ProgramTables::addBuffers() {
@@ -348,12 +352,11 @@ std::vector<std::unique_ptr<plan::AxisT>> meshTable(Operation *op) {
   return axes;
 }
 
-PackedProgram::PackedProgram(ProgramOp program, Part part)
+PackedProgram::PackedProgram(ProgramOp program)
     : axes(axisNumbers(program)), tables(program, noKernels, axes) {
   plan::PlanT plan;
   plan.mesh = meshTable(program);
-  plan.programs.push_back(part == Part::all ? tables.build()
-                                            : tables.buildViews());
+  plan.programs.push_back(tables.buildWithWaits());
   flatbuffers::FlatBufferBuilder builder(1 << 16);
   builder.Finish(plan::Plan::Pack(builder, &plan));
   bytes = builder.Release();

@@ -30,8 +30,8 @@ public:
         table(std::make_unique<plan::ProgramT>()) {}
 
   std::unique_ptr<plan::ProgramT> build();
-  /// Buffers, and the views of all operands; a wait's are no part of its table.
-  std::unique_ptr<plan::ProgramT> buildViews();
+  /// And views of what waits wait for, which are no part of a wait's table.
+  std::unique_ptr<plan::ProgramT> buildWithWaits();
   /// The number of a view, `noView` of none, and of mesh axes. After `build`
   /// of views that the program has.
   uint32_t view(mlir::Value value);
@@ -52,6 +52,7 @@ public:
   std::vector<uint32_t> numbersOf(mlir::ArrayAttr names);
 
 private:
+  void addAll();
   void addBuffers();
   uint32_t addView(ViewOp op);
   void addSplit(mesh::DimShardingAttr split, std::vector<uint32_t> &to,
@@ -83,11 +84,10 @@ std::vector<std::unique_ptr<plan::AxisT>> meshTable(mlir::Operation *op);
 /// A program as lib/Plan reads it, in a plan with its mesh and nothing else.
 class PackedProgram {
 public:
-  enum class Part : uint8_t { all, views };
-  explicit PackedProgram(ProgramOp program, Part part = Part::all);
+  explicit PackedProgram(ProgramOp program);
   const plan::Plan &plan() const { return *plan::GetPlan(bytes.data()); }
   const plan::Program &operator*() const { return *plan().programs()->Get(0); }
-  /// Of a view that one of the program's instructions has.
+  /// Of a view that an instruction of the program has, as it was packed.
   uint32_t numberOf(mlir::Value view) { return tables.view(view); }
 
 private:

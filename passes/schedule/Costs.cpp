@@ -1,6 +1,5 @@
 #include "passes/schedule/Costs.h"
 
-#include "dialects/schedule/ProgramTables.h"
 #include "lib/Cost/OfPlan.h"
 #include "lib/Plan/ProgramLives.h"
 
@@ -13,19 +12,17 @@ cost::Times timesOn(const cost::Machine &machine, ModuleOp module) {
   return {machine, std::vector<uint64_t>(sizes.begin(), sizes.end())};
 }
 
-Costs::Costs(const cost::Machine &machine, ModuleOp module)
-    : times(timesOn(machine, module)) {
-  for (auto program : module.getOps<ProgramOp>()) {
-    PackedProgram tables(program);
-    for (auto [number, list] : llvm::enumerate(listsOf(program))) {
-      const plan::Instructions &all = plan::listOf(*tables, number);
-      for (auto [i, op] : llvm::enumerate(instructionsOf(list))) {
-        const plan::Instruction &instruction = *all.Get(i);
-        ofRun[op] = cost::secondsOfRun(times, *tables, instruction);
-        if (const plan::Collective *moves = instruction.op_as_Collective();
-            moves && cost::takesCores(times, *moves))
-          onCores.insert(op);
-      }
+Costs::Costs(const cost::Times &times, ProgramOp program,
+             const plan::Program &tables)
+    : times(times) {
+  for (auto [number, list] : llvm::enumerate(listsOf(program))) {
+    const plan::Instructions &all = plan::listOf(tables, number);
+    for (auto [i, op] : llvm::enumerate(instructionsOf(list))) {
+      const plan::Instruction &instruction = *all.Get(i);
+      ofRun[op] = cost::secondsOfRun(times, tables, instruction);
+      if (const plan::Collective *moves = instruction.op_as_Collective();
+          moves && cost::takesCores(times, *moves))
+        onCores.insert(op);
     }
   }
 }

@@ -6,10 +6,12 @@
 
 namespace meshwork::schedule {
 
-/// Of the ops that `module` has now; ops that come later take no time.
+/// Of the ops that `program` has now; ops that come later take no time.
 class Costs {
 public:
-  Costs(const cost::Machine &machine, ::mlir::ModuleOp module);
+  /// `tables` are those of `program`.
+  Costs(const cost::Times &times, ProgramOp program,
+        const plan::Program &tables);
 
   const cost::Machine &machine() const { return times.machine(); }
   /// Of one instruction; a repeat is all its turns.
@@ -18,7 +20,7 @@ public:
   bool takesCores(CollectiveOp op) const { return onCores.contains(op); }
 
 private:
-  cost::Times times;
+  const cost::Times &times;
   ::llvm::DenseMap<::mlir::Operation *, double> ofRun;
   ::llvm::DenseSet<::mlir::Operation *> onCores;
 };

@@ -17,8 +17,9 @@ namespace {
 /// Where in a step gradients are made.
 class Gradients {
 public:
-  Gradients(ProgramOp program, const Uses &uses) : uses(uses) {
-    std::vector<plan::Action> actions = orderOf(program).actions;
+  Gradients(ProgramOp program, const OverlapSettings &settings)
+      : uses(settings.uses) {
+    std::span<const plan::Action> actions = plan::actionsOf(settings.tables);
     SmallVector<ListOp> lists = listsOf(program);
     SmallVector<int64_t> last(lists.size(), -1); // actions
     if (actions.empty()) // Without a table lists run once, as they stand.
@@ -84,7 +85,7 @@ void moveGradientSums(ProgramOp program, const OverlapSettings &settings) {
   ListOp update = listOf(program, ListKind::update);
   if (!update)
     return;
-  Gradients gradients(program, settings.uses);
+  Gradients gradients(program, settings);
   SmallVector<Operation *> stay;
   for (Operation *op : stepsOf(update)) {
     auto collective = dyn_cast<CollectiveOp>(op);

@@ -247,7 +247,8 @@ struct MergeLaunchesPass : impl::MergeLaunchesPassBase<MergeLaunchesPass> {
 
 private:
   LogicalResult mergeProgram(ProgramOp program, Functions &functions) {
-    FailureOr<Uses> uses = Uses::of(program);
+    PackedProgram tables(program);
+    FailureOr<Uses> uses = Uses::of(program, tables);
     if (failed(uses))
       return failure();
     program.walk([&](Operation *op) {

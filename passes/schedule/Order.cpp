@@ -22,11 +22,9 @@ int64_t passingBytes(ArrayRef<Use> uses, bool onlyWritten) {
   return static_cast<int64_t>(bytes);
 }
 
-FailureOr<Uses> Uses::of(ProgramOp program) {
+FailureOr<Uses> Uses::of(ProgramOp program, PackedProgram &tables) {
   Uses uses;
-  uses.tables =
-      std::make_unique<PackedProgram>(program, PackedProgram::Part::views);
-  auto views = plan::decodeViews(uses.tables->plan(), **uses.tables);
+  auto views = plan::decodeViews(tables.plan(), *tables);
   if (!views.ok())
     return program.emitOpError() << std::string(views.status().message());
   uses.views = *std::move(views);
@@ -35,8 +33,8 @@ FailureOr<Uses> Uses::of(ProgramOp program) {
     for (auto [values, isWritten] :
          {std::pair(op.getReads(), false), std::pair(op.getWrites(), true)})
       for (Value value : values)
-        own.push_back({bufferOf(value),
-                       &uses.views[uses.tables->numberOf(value)], isWritten});
+        own.push_back(
+            {bufferOf(value), &uses.views[tables.numberOf(value)], isWritten});
     for (auto repeat = op->getParentOfType<RepeatOp>(); repeat;
          repeat = repeat->getParentOfType<RepeatOp>())
       llvm::append_range(uses.all[repeat], own);

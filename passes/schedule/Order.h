@@ -1,7 +1,8 @@
 // Which instructions touch the same bytes, and so keep their order; how one
 // moves.
 //
-//   FailureOr<Uses> uses = Uses::of(program);
+//   PackedProgram tables(program);
+//   FailureOr<Uses> uses = Uses::of(program, tables);
 //   bool keepTheirOrder = uses->conflict(a, b);
 #pragma once
 
@@ -29,9 +30,9 @@ int64_t passingBytes(::llvm::ArrayRef<Use> uses, bool onlyWritten = false);
 /// after that; those that are made later are not known.
 class Uses {
 public:
-  /// An error is that of a view, such as one that leaves its buffer on some
-  /// rank.
-  static ::mlir::FailureOr<Uses> of(ProgramOp program);
+  /// `tables` are those of `program` and must outlive this. An error is that of
+  /// a view, such as one that leaves its buffer on some rank.
+  static ::mlir::FailureOr<Uses> of(ProgramOp program, PackedProgram &tables);
 
   /// Of a repeat: those of what is in it.
   ::llvm::ArrayRef<Use> operator[](::mlir::Operation *instruction) const {
@@ -40,8 +41,7 @@ public:
   bool conflict(::mlir::Operation *a, ::mlir::Operation *b) const;
 
 private:
-  std::unique_ptr<PackedProgram> tables; // which `views` point into
-  std::vector<plan::ViewInfo> views;     // by number
+  std::vector<plan::ViewInfo> views; // by number
   ::llvm::DenseMap<::mlir::Operation *, ::llvm::SmallVector<Use>> all;
 };
 

@@ -263,18 +263,20 @@ struct OverlapPass : impl::OverlapPassBase<OverlapPass> {
     mesh::MeshAttr mesh = mesh::meshOf(getOperation());
     if (mode == spec::When::never || !mesh)
       return;
-    Costs costs(machine, getOperation());
+    cost::Times times = timesOn(machine, getOperation());
     for (auto program : getOperation().getOps<ProgramOp>())
-      if (failed(overlap(program, costs)))
+      if (failed(overlap(program, times)))
         return signalPassFailure();
   }
 
 private:
-  LogicalResult overlap(ProgramOp program, const Costs &costs) {
-    FailureOr<Uses> uses = Uses::of(program);
+  LogicalResult overlap(ProgramOp program, const cost::Times &times) {
+    PackedProgram tables(program);
+    FailureOr<Uses> uses = Uses::of(program, tables);
     if (failed(uses))
       return failure();
-    OverlapSettings settings{mode == spec::When::always, costs, *uses};
+    OverlapSettings settings{mode == spec::When::always, *tables,
+                             Costs(times, program, *tables), *uses};
     moveGradientSums(program, settings);
     Channels channels;
     for (ListOp list : listsOf(program))

@@ -9,7 +9,8 @@ namespace meshwork::schedule {
 /// What is known of one program.
 struct OverlapSettings {
   bool always; // even if no time is gained
-  const Costs &costs;
+  const plan::Program &tables;
+  Costs costs;
   const Uses &uses;
 
   double seconds(::mlir::Operation *op) const { return costs.seconds(op); }
