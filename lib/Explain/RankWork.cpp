@@ -3,6 +3,7 @@
 #include "lib/Schedules/ListKinds.h"
 #include <algorithm>
 #include <map>
+#include <utility>
 
 namespace meshwork::explain {
 namespace {
@@ -61,17 +62,21 @@ void addList(schedules::Costs &costs, const plan::ListShape &list,
 }
 } // namespace
 
+RankWork workOf(const plan::Program &program, std::vector<double> seconds) {
+  std::span<const plan::Action> actions = plan::actionsOf(program);
+  return {plan::listsOf(program),
+          {actions.begin(), actions.end()},
+          std::move(seconds)};
+}
+
 std::vector<RankWork>
 workOfPlan(const plan::Plan &plan,
            const std::vector<std::vector<double>> &seconds) {
   std::vector<RankWork> ranks;
   auto add = [&](uint32_t number) {
-    const plan::Program &program = *plan.programs()->Get(number);
-    std::span<const plan::Action> actions = plan::actionsOf(program);
     ranks.push_back(
-        {plan::listsOf(program),
-         {actions.begin(), actions.end()},
-         seconds.empty() ? std::vector<double>{} : seconds[number]});
+        workOf(*plan.programs()->Get(number),
+               seconds.empty() ? std::vector<double>{} : seconds[number]));
   };
   if (plan.programs()->size() == 1) // Which all ranks run.
     add(0);

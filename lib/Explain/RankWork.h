@@ -16,6 +16,8 @@ struct RankWork {
   std::vector<double> seconds = {};
 };
 
+RankWork workOf(const plan::Program &program, std::vector<double> seconds = {});
+
 /// In the order of the plan's program numbers; `seconds`, if given, by program,
 /// then by list.
 std::vector<RankWork>

@@ -48,10 +48,9 @@ static void estimate(ModuleOp module, const spec::Spec &spec, Trial &trial) {
   cost::Times times = schedule::timesOn(cost::machineOf(spec), module);
   std::vector<explain::RankWork> ranks;
   for (auto program : module.getOps<schedule::ProgramOp>()) {
-    schedule::Order order = schedule::orderOf(program);
+    schedule::PackedProgram tables(program);
     ranks.push_back(
-        {std::move(order.lists), std::move(order.actions),
-         cost::meanSeconds(times, *schedule::PackedProgram(program))});
+        explain::workOf(*tables, cost::meanSeconds(times, *tables)));
   }
   if (ranks.size() > 1)
     trial.rankOf = ranksOfStages(ranks);
