@@ -41,12 +41,4 @@ BufferOp bufferOf(Value view) {
 
 bool isInstruction(Operation *op) { return isa<InstructionOpInterface>(op); }
 
-/// What an instruction adds to is the last of its operands.
-Value addsUpIn(Operation *instruction) {
-  auto mode = instruction->getAttrOfType<AccumulateAttr>("accumulate");
-  return mode && mode.getValue() == Accumulate::after_first
-             ? instruction->getOperands().back()
-             : Value();
-}
-
 } // namespace meshwork::schedule

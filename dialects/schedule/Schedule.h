@@ -72,9 +72,6 @@ bool isInstruction(::mlir::Operation *op);
 ::llvm::SmallVector<::mlir::Operation *> instructionsOf(ListOp list);
 /// The repeats around an op, the outermost first.
 ::llvm::SmallVector<RepeatOp> repeatsAround(::mlir::Operation *op);
-/// What an instruction adds up over a step, having set it in its first action
-/// (Accumulate::after_first); null where there is nothing.
-::mlir::Value addsUpIn(::mlir::Operation *instruction);
 /// The lists of a program as they stand.
 ::llvm::SmallVector<ListOp> listsOf(ProgramOp program);
 /// The list of this kind; null where there is none.

@@ -37,7 +37,8 @@ Uses usesOf(const plan::Instruction &instruction) {
   return uses;
 }
 
-/// What is added to is read as well, unless the first action sets it.
+/// What is added to, the last operand, is read as well, unless the first action
+/// sets it.
 Uses usesOf(InstructionOpInterface op, schedule::ProgramTables &tables) {
   auto mode = op->getAttrOfType<AccumulateAttr>("accumulate");
   Uses uses;
@@ -48,7 +49,7 @@ Uses usesOf(InstructionOpInterface op, schedule::ProgramTables &tables) {
     if (isSum && mode.getValue() == Accumulate::yes)
       uses.push_back(use("read", tables.view(view)));
     uses.push_back(use("write", tables.view(view)));
-    if (view == addsUpIn(op))
+    if (isSum && mode.getValue() == Accumulate::after_first)
       uses.push_back(use("add up", tables.view(view)));
   }
   return uses;
