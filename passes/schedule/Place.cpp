@@ -67,25 +67,15 @@ Value viewOf(OpBuilder &builder, Location loc, const Place &place) {
                        : builder.getDenseI64ArrayAttr(advances));
 }
 
-/// Elements from the first to past the last, on one rank in one turn.
-static int64_t spanOf(const Place &place) {
-  int64_t last = 0;
-  for (auto [size, stride] : llvm::zip_equal(place.shape, place.strides))
-    last += (size - 1) * stride;
-  return last + 1;
-}
-
 bool mayShareBytes(const Place &a, const Place &b) {
   if (a.buffer != b.buffer)
     return false;
   if (b.offset < a.offset)
     return mayShareBytes(b, a);
   bool moveAlike = a.advances == b.advances && a.shifts == b.shifts;
-  if (!moveAlike || a.element != b.element)
-    return true;
-  int64_t distance = b.offset - a.offset;
-  return distance < spanOf(a) &&
-         !layout::apart({a.shape, a.strides}, {b.shape, b.strides}, distance);
+  return !moveAlike || a.element != b.element ||
+         !layout::apart({a.shape, a.strides}, {b.shape, b.strides},
+                        b.offset - a.offset);
 }
 
 } // namespace meshwork::schedule

@@ -35,6 +35,14 @@ inline Direction &at(std::vector<Direction> &grid, int64_t stride) {
   return grid.emplace_back(Direction{stride});
 }
 
+/// Elements from the first to past the last.
+inline uint64_t spanOf(const Box &box) {
+  uint64_t last = 0;
+  for (size_t i = 0; i < box.shape.size(); ++i)
+    last += static_cast<uint64_t>(box.shape[i] - 1) * box.strides[i];
+  return last + 1;
+}
+
 /// The directions of both, the largest stride first; b lies `distance` elements
 /// behind a.
 inline std::vector<Direction> gridOf(const Box &a, const Box &b,
@@ -74,7 +82,8 @@ inline bool apartInGrid(const std::vector<Direction> &grid) {
 /// share none. Exact for boxes of one grid, such as slices of a tensor along
 /// any dims; false when in doubt.
 inline bool apart(const Box &a, const Box &b, int64_t distance) {
-  return detail::apartInGrid(detail::gridOf(a, b, distance));
+  return static_cast<uint64_t>(distance) >= detail::spanOf(a) ||
+         detail::apartInGrid(detail::gridOf(a, b, distance));
 }
 
 } // namespace meshwork::layout
