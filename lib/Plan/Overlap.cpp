@@ -1,6 +1,6 @@
 #include "lib/Plan/Overlap.h"
+#include "lib/Plan/SameViews.h"
 #include "meshwork/Plan/Apart.h"
-#include <algorithm>
 
 namespace meshwork::plan {
 bool haveSameShifts(const ViewInfo &a, const ViewInfo &b) {
@@ -10,9 +10,7 @@ bool haveSameShifts(const ViewInfo &a, const ViewInfo &b) {
     return false;
   for (uint32_t i = 0; i < a.shifts->size(); ++i) {
     const Shift &x = *a.shifts->Get(i), &y = *b.shifts->Get(i);
-    const auto &u = orEmpty(x.axes()), &v = orEmpty(y.axes());
-    if (x.bytes() != y.bytes() ||
-        !std::equal(u.begin(), u.end(), v.begin(), v.end()))
+    if (x.bytes() != y.bytes() || !sameNumbers(x.axes(), y.axes()))
       return false;
   }
   return true;

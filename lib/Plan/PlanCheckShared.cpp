@@ -3,6 +3,7 @@
 #include "absl/strings/str_join.h"
 #include "lib/Plan/PlanCheckInternal.h"
 #include "lib/Plan/Programs.h"
+#include "lib/Plan/SameViews.h"
 #include "lib/Plan/Shards.h"
 #include <algorithm>
 #include <map>
@@ -10,12 +11,6 @@
 
 namespace meshwork::plan {
 namespace {
-
-template <typename T>
-bool same(const flatbuffers::Vector<T> *a, const flatbuffers::Vector<T> *b) {
-  return std::equal(orEmpty(a).begin(), orEmpty(a).end(), orEmpty(b).begin(),
-                    orEmpty(b).end());
-}
 
 /// The axes of each dim and their layouts; none stands for as many empty lists.
 bool sameSharding(const Sharded *a, const Sharded *b) {
@@ -30,9 +25,10 @@ bool sameSharding(const Sharded *a, const Sharded *b) {
   for (uint32_t i = 0; i < std::max(x.size(), y.size()); ++i) {
     const AxisList *one = i < x.size() ? x.Get(i) : nullptr,
                    *other = i < y.size() ? y.Get(i) : nullptr;
-    if (!same(one ? one->axes() : nullptr, other ? other->axes() : nullptr) ||
-        !same(one ? one->layouts() : nullptr,
-              other ? other->layouts() : nullptr))
+    if (!sameNumbers(one ? one->axes() : nullptr,
+                     other ? other->axes() : nullptr) ||
+        !sameNumbers(one ? one->layouts() : nullptr,
+                     other ? other->layouts() : nullptr))
       return false;
   }
   return true;
@@ -55,10 +51,10 @@ bool sameStates(const Parameter &a, const Parameter &b) {
 }
 
 bool agree(const Parameter &a, const Parameter &b) {
-  return same(a.shape(), b.shape()) && same(a.file_shape(), b.file_shape()) &&
-         a.init() == b.init() && a.init_a() == b.init_a() &&
-         a.init_b() == b.init_b() && sameSharding(&masterOf(a), &masterOf(b)) &&
-         sameStates(a, b);
+  return sameNumbers(a.shape(), b.shape()) &&
+         sameNumbers(a.file_shape(), b.file_shape()) && a.init() == b.init() &&
+         a.init_a() == b.init_a() && a.init_b() == b.init_b() &&
+         sameSharding(&masterOf(a), &masterOf(b)) && sameStates(a, b);
 }
 
 /// What is known of one name.

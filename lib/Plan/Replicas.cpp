@@ -1,19 +1,12 @@
 #include "lib/Plan/Replicas.h"
 #include "lib/Plan/Programs.h"
-#include "lib/Plan/Views.h"
+#include "lib/Plan/SameViews.h"
 #include <algorithm>
 
 namespace meshwork::plan {
 namespace {
 bool contains(const std::vector<uint32_t> &axes, uint32_t axis) {
   return std::find(axes.begin(), axes.end(), axis) != axes.end();
-}
-
-template <typename T>
-bool sameList(const flatbuffers::Vector<T> *a,
-              const flatbuffers::Vector<T> *b) {
-  const auto &left = orEmpty(a), &right = orEmpty(b);
-  return std::equal(left.begin(), left.end(), right.begin(), right.end());
 }
 
 /// Coordinates along `axes` of their row-major position `number`.
@@ -43,8 +36,8 @@ bool sameSplit(const Sharded &a, const Sharded &b) {
   const auto &left = orEmpty(a.dims()), &right = orEmpty(b.dims());
   return std::equal(left.begin(), left.end(), right.begin(), right.end(),
                     [](const AxisList *one, const AxisList *other) {
-                      return sameList(one->axes(), other->axes()) &&
-                             sameList(one->layouts(), other->layouts());
+                      return sameNumbers(one->axes(), other->axes()) &&
+                             sameNumbers(one->layouts(), other->layouts());
                     });
 }
 
