@@ -20,12 +20,6 @@ Emitted ThreadBody::eval(Value value, int64_t rotation) {
                                         : -1}] = result;
 }
 
-void ThreadBody::forgetComputed() {
-  for (auto known = values.begin(); known != values.end(); ++known)
-    if (known->second.scope & ofPlace)
-      values.erase(known);
-}
-
 /// What a loop over rows keeps is kept as it is stored, in fewer registers.
 Emitted ThreadBody::loadInput(unsigned input, int64_t rotation) {
   auto [stored, scope] = loadStored(input, rotation);

@@ -56,8 +56,6 @@ public:
   void unbindRow() { rowPositions.clear(); }
   void setPlace(const Place *newPlace) { place = newPlace; }
   const Place *current() const { return place; }
-  /// Values of places are computed anew from what was loaded.
-  void forgetComputed();
 
   Emitted eval(mlir::Value value, int64_t rotation = 0) override;
   void define(mlir::Value reduction, mlir::Value value) {

@@ -36,9 +36,6 @@ template <typename To, typename From> MESHWORK_INLINE To castTo(From v) {
   return __builtin_bit_cast(To, v);
 }
 
-MESHWORK_INLINE Ints laneIndex() {
-  return Ints{0, 1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12, 13, 14, 15};
-}
 /// `mask` lanes are all ones or zero.
 MESHWORK_INLINE Floats select(Ints mask, Floats yes, Floats no) {
   return castTo<Floats>((castTo<Ints>(yes) & mask) |
