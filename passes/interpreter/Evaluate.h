@@ -82,7 +82,8 @@ Tensors attendBackward(const AttentionTerms &terms,
 /// gelu(x), of tanh, and its derivative. Both constants are f32, in kernels and
 /// in products that do it along the way; what is made of them is not rounded.
 struct Gelu {
-  explicit Gelu(double x) : x(x), t(std::tanh(root * (x + cubic * x * x * x))) {}
+  explicit Gelu(double x)
+      : x(x), t(std::tanh(root * (x + cubic * x * x * x))) {}
   double value() const { return x / 2 * (1 + t); }
   double slope() const {
     return (1 + t) / 2 + x / 2 * (1 - t * t) * root * (1 + 3 * cubic * x * x);

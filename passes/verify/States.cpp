@@ -58,8 +58,7 @@ template <typename Visit>
 absl::Status forEachState(const plan::Plan &plan, Machine &machine,
                           uint32_t rank, Visit visit) {
   const plan::Program &program = machine.rank(rank).program();
-  for (const plan::Parameter *parameter :
-       plan::orEmpty(program.parameters()))
+  for (const plan::Parameter *parameter : plan::orEmpty(program.parameters()))
     for (const plan::State *state : plan::orEmpty(parameter->states())) {
       if (plan::viewOf(state->part()) == plan::noView)
         continue;

@@ -263,8 +263,8 @@ bool Compiled::becomesPlan(uint32_t vocabulary) {
         !runPhase(phase, 0))
       return false;
   program->diagnostics.clear();
-  bool fine = succeeded(codegen::planWithoutCode(program->module(), *spec,
-                                                {"model", "", vocabulary, {}}));
+  bool fine = succeeded(codegen::planWithoutCode(
+      program->module(), *spec, {"model", "", vocabulary, {}}));
   diagnostics += program->diagnostics;
   return fine;
 }
