@@ -33,37 +33,55 @@ LogicalResult Placement::takeOver(Value operand, Value result) {
   return success();
 }
 
-/// Ops that read `value`, or a view of it.
-static void addReaders(Value value, SmallVector<Operation *> &readers) {
-  for (Operation *user : value.getUsers()) {
-    readers.push_back(user);
-    if (isa<SliceOp, mesh::SliceOp>(user))
-      addReaders(user->getResult(0), readers);
+/// Whether all that read `value`, or a view of it, stand in front of `op` or
+/// are `op` or `assign`.
+static bool isReadBefore(Value value, Operation *op, Operation *assign) {
+  return llvm::all_of(value.getUsers(), [&](Operation *user) {
+    Operation *inBlock = op->getBlock()->findAncestorOpInBlock(*user);
+    bool isEarly =
+        user == assign || inBlock == op || inBlock->isBeforeInBlock(op);
+    return isEarly && (!isa<SliceOp, mesh::SliceOp>(user) ||
+                       isReadBefore(user->getResult(0), op, assign));
+  });
+}
+
+void Placement::findReads(Block &block) {
+  readsIn = &block;
+  reads.clear();
+  for (Operation &op : block) {
+    if (auto parameter = dyn_cast<transformer::ParameterOp>(op))
+      reads[parameter.getName()].push_back(&op);
+    if (auto state = dyn_cast<StateOp>(op))
+      reads[state.getName()].push_back(&op);
   }
 }
 
-void Placement::findReaders(Block &block) {
-  readersIn = &block;
-  readers.clear();
-  for (Operation &op : block) {
-    if (auto parameter = dyn_cast<transformer::ParameterOp>(op))
-      addReaders(parameter, readers[parameter.getName()]);
-    if (auto state = dyn_cast<StateOp>(op))
-      addReaders(state, readers[state.getName()]);
-  }
+/// Weight and master may share bytes: in f32 they are one.
+static bool mayShareBytes(const StateKey &a, const StateKey &b) {
+  auto isWeight = [](const StateKey &key) {
+    return key.kind == StateKind::weight || key.kind == StateKind::master;
+  };
+  return a == b || (isWeight(a) && isWeight(b));
+}
+
+static StateKey keyOf(Operation *read) {
+  auto state = dyn_cast<StateOp>(read);
+  return state ? state.getKey()
+               : StateKey{StateKind::weight,
+                          cast<transformer::ParameterOp>(read).getName()};
 }
 
 bool Placement::areReadBefore(AssignOp assign, Operation *maker) {
   Block &block = *assign->getBlock();
   if (!maker || maker->getBlock() != &block)
     return false;
-  if (readersIn != &block)
-    findReaders(block);
-  // States of one parameter may share bytes, as weight and master do in f32.
-  return llvm::all_of(readers[assign.getName()], [&](Operation *reader) {
-    Operation *inBlock = block.findAncestorOpInBlock(*reader);
-    return inBlock == maker || inBlock->isBeforeInBlock(maker) ||
-           reader == assign;
+  if (readsIn != &block)
+    findReads(block);
+  // What is read behind `assign` is the new content.
+  return llvm::all_of(reads[assign.getName()], [&](Operation *read) {
+    return assign->isBeforeInBlock(read) ||
+           !mayShareBytes(keyOf(read), assign.getKey()) ||
+           isReadBefore(read->getResult(0), maker, assign);
   });
 }
 

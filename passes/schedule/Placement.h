@@ -39,14 +39,14 @@ private:
   ::mlir::FailureOr<Place> yielded(::mlir::Value value,
                                    transformer::RepeatOp repeat);
   ::mlir::FailureOr<Place> gathered(mesh::AllGatherOp gather);
-  void findReaders(::mlir::Block &block);
+  void findReads(::mlir::Block &block);
   /// Whether nothing behind `maker` reads what the state holds before `assign`.
   bool areReadBefore(transformer::AssignOp assign, ::mlir::Operation *maker);
 
   mesh::MeshAttr mesh; // null: one rank
   // Of the states in a block, by parameter.
-  ::mlir::Block *readersIn = nullptr;
-  ::llvm::StringMap<::llvm::SmallVector<::mlir::Operation *>> readers;
+  ::mlir::Block *readsIn = nullptr;
+  ::llvm::StringMap<::llvm::SmallVector<::mlir::Operation *>> reads;
   ::llvm::DenseMap<::mlir::Value, Place> places;
 };
 
