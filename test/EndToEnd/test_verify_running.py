@@ -1,5 +1,6 @@
 """`meshwork verify MODEL --spec SPEC --by-running`: examples, large models, and what strangers type."""
 import itertools
+import json
 import unittest
 
 import shell
@@ -65,24 +66,24 @@ class VerifyRunning(unittest.TestCase):
                 continue
             device = ("cpu", "cuda")[i % 2]
             told = self.verify(f"examples/{model}.json", f"examples/{spec}.toml", "--set", f"target.device={device}")
-            self.assertIn("one rank compute is equal", told, f"{model} {spec} {device}")
+            self.assertIn("what one rank computes", told, f"{model} {spec} {device}")
 
     def test_16384_ranks_become_a_few(self):
         self.space.write("large.json", (shell.ROOT / "test" / "EndToEnd" / "llama-405b.json").read_text())
         self.space.write("large.toml", LARGE.format(method="ring"))
         told = self.verify("large.json", "large.toml")
         for part in ("axis pp 16 -> 4", "axis dp 8 -> 2", "axis cp 16 -> 4", "axis tp 8 -> 2", "layers 126 -> 17",
-                     "what 64 ranks and one rank compute is equal"):
+                     "64 ranks compute what one rank computes"):
             self.assertIn(part, told)
 
     def test_each_choice_of_the_compiler_is_run(self):
         spec = "examples/cp2.toml"
         told = self.verify("examples/llama-tiny.json", spec, "--set", "context.method=auto")
         for method in ("gathered", "ulysses", "ring"):
-            self.assertIn(f"context.method {method}: what 2 ranks", told)
+            self.assertIn(f"context.method {method}: 2 ranks compute what", told)
         told = self.verify("examples/llama-tiny.json", spec, "--set", "recompute.policy=auto", "--set",
                            "expect.memory_per_rank=1 GiB", "--set", "batch.micro=auto")
-        self.assertIn("is equal", told)
+        self.assertIn("what one rank computes", told)
 
     def test_what_is_left_out_is_said(self):
         told = self.verify("examples/llama-tiny.json", "examples/tp2.toml", "--set", "precision.matmul=fp8")
@@ -100,7 +101,25 @@ class VerifyRunning(unittest.TestCase):
         self.space.write("skips.mlir", text(layers))
         told = self.verify("skips.mlir", "examples/dp2.toml")
         self.assertIn("layers are all kept", told)
-        self.assertIn("is equal", told)
+        self.assertIn("what one rank computes", told)
+
+    def test_what_is_too_large_is_told(self):
+        layers = [LAYER.replace("I", "1").replace("xP", "x0").replace("layer 1", "layer 0")]
+        text = UNCHAINED.replace("LAYERS", "".join(layers)).replace("%xN", "%x1").replace("64x16", "1048576x16")
+        cut = """
+    %cut = transformer.slice %t dim "vocab" offset 9 : tensor<1048576x16xf32, #transformer.dims<vocab, embed>> -> tensor<16xf32, #e>
+    %x0 = transformer.add %y0, %cut : !x, tensor<16xf32, #e> -> !x
+"""
+        self.space.write("cut.mlir", text.replace("%x0 = transformer.embedding", "%y0 = transformer.embedding")
+                         .replace("-> !x\n", "-> !x\n" + cut, 1))
+        self.space.refuse(shell.DATA, ["stays too large", "1048576", "cut at an offset"], "meshwork", "verify",
+                          "cut.mlir", "--spec", "examples/dp2.toml", "--by-running")
+        axes = [f"a{i}=2" for i in range(12)]
+        names = [f"a{i}" for i in range(12)]
+        self.space.write("wide.toml", f"[mesh]\naxes = {json.dumps(axes)}\n[shard]\nbatch = {json.dumps(names)}\n"
+                         "[batch]\nglobal = 4096\nmicro = 1\nsequence = 16\n")
+        self.space.refuse(shell.SPEC, ["4096 ranks", "512"], "meshwork", "verify", "examples/gpt2-tiny.json",
+                          "--spec", "wide.toml", "--by-running")
 
     def test_mistakes_are_told(self):
         model, spec = "examples/gpt2-tiny.json", "examples/dp2.toml"

@@ -16,6 +16,7 @@
 #include "tools/meshwork/driver/SpecErrors.h"
 #include "llvm/ADT/StringExtras.h"
 #include "llvm/Support/Format.h"
+#include "llvm/Support/MathExtras.h"
 
 using namespace mlir;
 
@@ -36,7 +37,8 @@ public:
     for (spec::Context context : contexts())
       if (int code = runAllRanks(context); code != ok)
         return code;
-    return ok;
+    return writeOut("Rounding, speed, memory and the machine code of kernels "
+                    "are not looked at.\n");
   }
 
 private:
@@ -88,10 +90,49 @@ private:
     if (failed(made))
       return internal;
     small = std::move(*made);
-    std::string said = small.said.empty()
-                           ? "the step is run as it is"
-                           : "made small: " + llvm::join(small.said, ", ");
-    return writeOut(said + "\n");
+    std::string said =
+        small.said.empty() ? "the step is run as it is\n" : "made small:\n";
+    for (const std::string &line : small.said)
+      said += "  " + line + "\n";
+    if (int code = writeOut(said); code != ok)
+      return code;
+    return checkRanks() ? checkTensors() ? ok : badData : badSpec;
+  }
+
+  /// What would take too long, or too much memory.
+  bool checkRanks() const {
+    constexpr uint32_t most = 512;
+    if (small.spec.numRanks() <= most)
+      return true;
+    llvm::errs() << "meshwork: error: " << options.spec
+                 << ": the small step has "
+                 << counted(small.spec.numRanks(), "rank") << ", and " << most
+                 << " can be run at most; leave out axes of the mesh\n";
+    return false;
+  }
+  bool checkTensors() {
+    constexpr int64_t most = 1 << 18;
+    bool fits = true;
+    model.module().walk([&](Operation *op) {
+      for (Type type : op->getResultTypes())
+        if (fits && elementsOf(type) > most) {
+          op->emitError("stays too large to be run in double precision: ")
+              << type << " has more than " << most
+              << " elements; a dim keeps its size where it is cut at an "
+                 "offset, or has another size elsewhere";
+          fits = false;
+        }
+    });
+    return fits;
+  }
+  static int64_t elementsOf(Type type) {
+    int64_t elements = 1;
+    if (auto tensor = dyn_cast<RankedTensorType>(type))
+      for (int64_t size : tensor.getShape())
+        if (!ShapedType::isDynamic(size) &&
+            llvm::MulOverflow(elements, size, elements))
+          return INT64_MAX;
+    return elements;
   }
 
   /// All phases up to `last`, on `module`.
@@ -183,8 +224,10 @@ private:
     std::string text;
     llvm::raw_string_ostream stream(text);
     if (found.problems.empty()) {
-      stream << of << "what " << counted(small.spec.numRanks(), "rank")
-             << " and one rank compute is equal: loss, gradients and states, "
+      uint32_t ranks = small.spec.numRanks();
+      stream << of << counted(ranks, "rank")
+             << (ranks == 1 ? " computes" : " compute")
+             << " what one rank computes: loss, gradients and states, "
              << found.compared << " in all, differ by "
              << llvm::format("%.1e", found.largest) << " at most\n";
       return writeOut(text);
