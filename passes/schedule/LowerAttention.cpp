@@ -1,6 +1,6 @@
 // Attention and its gradient: heads as loops of their own.
 #include "dialects/transformer/Facts.h"
-#include "passes/schedule/Lowering.h"
+#include "passes/schedule/LoweringKinds.h"
 
 using namespace mlir;
 using namespace meshwork::transformer;
@@ -28,7 +28,7 @@ static Value runOf(Value numbers, Views &views) {
              : Value();
 }
 
-LogicalResult emit(transformer::AttentionOp op, Lowering &to) {
+static LogicalResult emit(transformer::AttentionOp op, Lowering &to) {
   Layout heads = separateLayout(4), sums = separateLayout(3);
   Views views(to);
   Value q = views.read(op.getQ(), heads), k = views.read(op.getK(), heads),
@@ -51,7 +51,7 @@ LogicalResult emit(transformer::AttentionOp op, Lowering &to) {
   return success();
 }
 
-LogicalResult emit(transformer::AttentionGradOp op, Lowering &to) {
+static LogicalResult emit(transformer::AttentionGradOp op, Lowering &to) {
   Layout heads = separateLayout(4), sums = separateLayout(3);
   Views views(to);
   Value q = views.read(op.getQ(), heads), k = views.read(op.getK(), heads),
@@ -76,6 +76,11 @@ LogicalResult emit(transformer::AttentionGradOp op, Lowering &to) {
       k, v, out, lse, dout, documents, positions, keys,
       randomViews(op.getRandom(), to), dq, dk, dv);
   return success();
+}
+
+void attachAttention(MLIRContext *context) {
+  attach<Computing, transformer::AttentionOp, transformer::AttentionGradOp>(
+      context);
 }
 
 } // namespace meshwork::schedule

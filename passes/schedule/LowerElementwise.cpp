@@ -1,13 +1,13 @@
 // Clusters of elementwise ops, and the state that they assign.
 #include "passes/codegen/KernelEmitter.h"
-#include "passes/schedule/Lowering.h"
+#include "passes/schedule/LoweringKinds.h"
 
 using namespace mlir;
 using namespace meshwork::transformer;
 
 namespace meshwork::schedule {
 
-LogicalResult emit(FusedOp op, Lowering &to) {
+static LogicalResult emit(FusedOp op, Lowering &to) {
   ProgramBuilder &builder = to.builder;
   SmallVector<Place> places;
   SmallVector<Value> views;
@@ -30,7 +30,7 @@ LogicalResult emit(FusedOp op, Lowering &to) {
 
 /// Most values are made in the place of the state, and a gradient's sum is
 /// where sums of it go. What could not be made there is copied.
-LogicalResult emit(AssignOp op, Lowering &to) {
+static LogicalResult emit(AssignOp op, Lowering &to) {
   if (op.getKind() == StateKind::gradient &&
       to.gradients.parameterOf(op.getValue()) == op.getName())
     return success();
@@ -38,6 +38,11 @@ LogicalResult emit(AssignOp op, Lowering &to) {
   return failed(state)
              ? failure()
              : copyUnlessThere(op.getLoc(), op.getValue(), *state, to);
+}
+
+void attachElementwise(MLIRContext *context) {
+  attach<Computing, FusedOp>(context);
+  attach<Moving, AssignOp>(context);
 }
 
 } // namespace meshwork::schedule

@@ -1,5 +1,5 @@
 // How an op of a step becomes part of a program. Ops stand below this folder and
-// know nothing of it, so each has its answers in LoweringModels.cpp.
+// know nothing of it, so each has its answers in one of Lower*.cpp.
 #ifndef MESHWORK_LOWER_INTERFACE
 #define MESHWORK_LOWER_INTERFACE
 

@@ -1,5 +1,5 @@
 // Parts of a whole: a rank's, and those that are set into one.
-#include "passes/schedule/Lowering.h"
+#include "passes/schedule/LoweringKinds.h"
 
 using namespace mlir;
 using namespace meshwork::transformer;
@@ -8,7 +8,7 @@ namespace meshwork::schedule {
 
 /// The slice of a replicated tensor is a view of it, but where the last block
 /// would lie beyond the tensor.
-LogicalResult emit(mesh::SliceOp op, Lowering &to) {
+static LogicalResult emit(mesh::SliceOp op, Lowering &to) {
   FailureOr<Place> whole = to.placement.of(op.getInput());
   if (failed(whole))
     return failure();
@@ -38,7 +38,7 @@ LogicalResult emit(mesh::SliceOp op, Lowering &to) {
 
 /// A part that could not be made in its place is copied there. It is in two
 /// wholes, or twice in one, or is itself a part of something else.
-LogicalResult emit(UnsliceOp op, Lowering &to) {
+static LogicalResult emit(UnsliceOp op, Lowering &to) {
   if (failed(to.gaps.zeroIn(op)))
     return failure();
   Place whole = *to.placement.of(op.getResult());
@@ -61,6 +61,11 @@ LogicalResult copyUnlessThere(Location loc, Value value, const Place &wanted,
   to.buckets.flush(); // It may bring the value.
   to.copies.copy(loc, *found, wanted);
   return success();
+}
+
+void attachParts(MLIRContext *context) {
+  attach<Moving, mesh::SliceOp>(context);
+  attach<Joining, UnsliceOp>(context);
 }
 
 } // namespace meshwork::schedule

@@ -1,6 +1,6 @@
 // What is done to one part after the other: instructions once, on views that
 // advance.
-#include "passes/schedule/Lowering.h"
+#include "passes/schedule/LoweringKinds.h"
 
 using namespace mlir;
 using namespace meshwork::transformer;
@@ -47,7 +47,7 @@ static LogicalResult placeYields(transformer::RepeatOp op, Lowering &to) {
   return success();
 }
 
-LogicalResult emit(transformer::RepeatOp op, Lowering &to) {
+static LogicalResult emit(transformer::RepeatOp op, Lowering &to) {
   if (failed(placeArguments(op, to.placement)))
     return failure();
   ProgramBuilder &builder = to.builder;
@@ -65,6 +65,10 @@ LogicalResult emit(transformer::RepeatOp op, Lowering &to) {
     to.buckets.flush();
   }
   return success();
+}
+
+void attachRepeat(MLIRContext *context) {
+  attach<Computing, transformer::RepeatOp>(context);
 }
 
 } // namespace meshwork::schedule

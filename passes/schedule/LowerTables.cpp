@@ -1,5 +1,5 @@
 // Tables of rows: embeddings, their gradients, and rotary positions.
-#include "passes/schedule/Lowering.h"
+#include "passes/schedule/LoweringKinds.h"
 
 using namespace mlir;
 using namespace meshwork::transformer;
@@ -8,7 +8,7 @@ namespace meshwork::schedule {
 
 /// Ids are one dense run, and rows lie at one stride: those of the table, and
 /// one for each id.
-LogicalResult emit(transformer::EmbeddingOp op, Lowering &to) {
+static LogicalResult emit(transformer::EmbeddingOp op, Lowering &to) {
   int64_t idDims = tensorType(op.getIds()).getRank(),
           rank = tensorType(op.getResult()).getRank();
   Views views(to);
@@ -25,7 +25,7 @@ LogicalResult emit(transformer::EmbeddingOp op, Lowering &to) {
   return success();
 }
 
-LogicalResult emit(transformer::EmbeddingGradOp op, Lowering &to) {
+static LogicalResult emit(transformer::EmbeddingGradOp op, Lowering &to) {
   int64_t idDims = tensorType(op.getIds()).getRank(),
           rank = tensorType(op.getGradient()).getRank();
   Views views(to);
@@ -49,7 +49,7 @@ LogicalResult emit(transformer::EmbeddingGradOp op, Lowering &to) {
   return success();
 }
 
-LogicalResult emit(transformer::RotaryTableOp op, Lowering &to) {
+static LogicalResult emit(transformer::RotaryTableOp op, Lowering &to) {
   ProgramBuilder &builder = to.builder;
   OpBuilder::InsertionGuard guard(builder);
   builder.toEndOf(builder.once);
@@ -68,6 +68,11 @@ LogicalResult emit(transformer::RotaryTableOp op, Lowering &to) {
       builder.i64(bytesOfValues(op)), op.getInverseFrequenciesAttr(),
       op.getScaleAttr(), positions, tables[0], tables[1]);
   return success();
+}
+
+void attachTables(MLIRContext *context) {
+  attach<Computing, transformer::EmbeddingOp, transformer::EmbeddingGradOp,
+         transformer::RotaryTableOp>(context);
 }
 
 } // namespace meshwork::schedule

@@ -1,5 +1,5 @@
 // What goes from stage to stage: lists of their own, around that of the stage.
-#include "passes/schedule/Lowering.h"
+#include "passes/schedule/LoweringKinds.h"
 
 using namespace mlir;
 using namespace meshwork::transformer;
@@ -38,7 +38,7 @@ static LogicalResult emitParts(Op op, ValueRange values, StringRef what,
   return success();
 }
 
-LogicalResult emit(mesh::SendOp op, Lowering &to) {
+static LogicalResult emit(mesh::SendOp op, Lowering &to) {
   int64_t stage = currentList(to.builder).getStage();
   bool forward = isForward(op.getDirection());
   to.beginList(forward ? ListKind::send : ListKind::send_grad, stage);
@@ -46,7 +46,7 @@ LogicalResult emit(mesh::SendOp op, Lowering &to) {
                                      forward ? stage + 1 : stage - 1, to);
 }
 
-LogicalResult emit(mesh::ReceiveOp op, Lowering &to) {
+static LogicalResult emit(mesh::ReceiveOp op, Lowering &to) {
   ListOp list = currentList(to.builder);
   int64_t stage = list.getStage();
   bool forward = isForward(op.getDirection());
@@ -58,6 +58,10 @@ LogicalResult emit(mesh::ReceiveOp op, Lowering &to) {
     return failure();
   to.builder.toEndOf(list);
   return success();
+}
+
+void attachTransfers(MLIRContext *context) {
+  attach<Computing, mesh::SendOp, mesh::ReceiveOp>(context);
 }
 
 } // namespace meshwork::schedule

@@ -80,18 +80,6 @@ bool hasInstruction(::mlir::Operation *op);
 ::mlir::LogicalResult lowerInstruction(::mlir::Operation *op, Lowering &to);
 
 ::mlir::LogicalResult emit(const ProductParts &product, Lowering &to);
-::mlir::LogicalResult emit(transformer::FusedOp op, Lowering &to);
-::mlir::LogicalResult emit(transformer::AttentionOp op, Lowering &to);
-::mlir::LogicalResult emit(transformer::AttentionGradOp op, Lowering &to);
-::mlir::LogicalResult emit(transformer::EmbeddingOp op, Lowering &to);
-::mlir::LogicalResult emit(transformer::EmbeddingGradOp op, Lowering &to);
-::mlir::LogicalResult emit(transformer::RotaryTableOp op, Lowering &to);
-::mlir::LogicalResult emit(transformer::AssignOp op, Lowering &to);
-::mlir::LogicalResult emit(transformer::RepeatOp op, Lowering &to);
-::mlir::LogicalResult emit(transformer::UnsliceOp op, Lowering &to);
-::mlir::LogicalResult emit(mesh::SliceOp op, Lowering &to);
-::mlir::LogicalResult emit(mesh::SendOp op, Lowering &to);
-::mlir::LogicalResult emit(mesh::ReceiveOp op, Lowering &to);
 
 /// For a part that could not be made in its place.
 ::mlir::LogicalResult copyUnlessThere(::mlir::Location loc, ::mlir::Value value,
