@@ -2,11 +2,9 @@
 
 #include "dialects/transformer/Transformer.h"
 #include "mlir/IR/Verifier.h"
-#include "passes/verify/LeastSize.h"
-#include "passes/verify/SmallModel.h"
+#include "passes/verify/SizeRules.h"
 #include "llvm/ADT/StringExtras.h"
 #include "llvm/Support/GlobPattern.h"
-#include "llvm/Support/MathExtras.h"
 
 using namespace mlir;
 namespace meshwork::verify {
@@ -77,15 +75,6 @@ private:
       say("axis " + before.name, before.size, after.size);
   }
 
-  uint32_t before(StringRef axis) const { return sizeOf(large, axis); }
-  uint32_t after(StringRef axis) const { return sizeOf(small.spec, axis); }
-  static uint32_t sizeOf(const spec::Spec &of, StringRef name) {
-    for (const spec::Axis &axis : of.mesh)
-      if (axis.name == name)
-        return axis.size;
-    return 1;
-  }
-
   //===-- layers and batch --------------------------------------------------//
 
   void shrinkLayers() {
@@ -136,68 +125,14 @@ private:
 
   //===-- sizes -------------------------------------------------------------//
 
-  /// All that may split a dim: the spec's rule for it, axis after axis, then
-  /// what ZeRO splits of it further.
-  std::vector<Split> splitsOf(StringRef dim) const {
-    std::vector<std::string> axes;
-    auto addAxes = [&](const std::vector<std::string> &more) {
-      for (const std::string &axis : more)
-        if (!contains(axes, axis))
-          axes.push_back(axis);
-    };
-    for (const spec::ShardRule &rule : large.shard)
-      if (rule.dim == dim ||
-          (dim == "sequence" && rule.dim == "residual_sequence"))
-        addAxes(rule.axes);
-    if (dim == "heads" || dim == "kv_heads") // exchanged for the sequence
-      for (const spec::ShardRule &rule : large.shard)
-        if (rule.dim == "sequence")
-          addAxes(rule.axes);
-    for (const spec::TensorPin &pin : large.pins)
-      for (const spec::Axis &axis : large.mesh)
-        if (pin.dims.find('"' + axis.name + '"') != std::string::npos)
-          addAxes({axis.name});
-    std::vector<Split> splits;
-    addPrefixes({}, axes, splits);
-    addPrefixes(axes, large.zero.axes, splits);
-    addPrefixes({}, large.zero.axes, splits);
-    if (dim == "sequence" && large.sequenceLayout != layout::DimLayout::block)
-      for (size_t i = 0, n = splits.size(); i < n; ++i)
-        splits.push_back({2 * splits[i].before, 2 * splits[i].after});
-    return splits;
-  }
-
-  void addPrefixes(const std::vector<std::string> &first,
-                   const std::vector<std::string> &axes,
-                   std::vector<Split> &splits) const {
-    Split split;
-    for (const std::string &axis : first)
-      split = {split.before * before(axis), split.after * after(axis)};
-    splits.push_back(split);
-    for (const std::string &axis : axes) {
-      if (contains(first, axis))
-        continue;
-      split = {split.before * before(axis), split.after * after(axis)};
-      splits.push_back(split);
-    }
-  }
-
   void shrinkSizes() {
     ModelDims dims(model);
-    SmallSizes sizes;
-    shrinkSequence(dims, sizes);
-    for (auto [name, size] : dims.sizes) {
-      if (size <= 2 || ShapedType::isDynamic(size))
-        continue;
-      std::vector<Split> splits = splitsOf(name);
-      int64_t least =
-          dims.tables.count(name) ? leastTable(size) : leastOfDim(dims, name);
-      sizes.dims[name] = leastSize(size, splits, least);
-      if (dims.even.count(name))
-        sizes.dims[name] = llvm::alignTo(sizes.dims[name], 2);
-    }
-    for (const auto &[queries, keys] : dims.keysOf)
-      shrinkHeads(dims, queries, keys, sizes);
+    SizeRules rules(dims, large, small.spec);
+    small.spec.batch.sequence = static_cast<uint32_t>(rules.sequence());
+    say("batch.sequence", large.batch.sequence, rules.sequence());
+    SmallSizes sizes = rules.sizes();
+    for (const auto &[before, after] : sizes.windows)
+      say("window", before, after);
     for (const auto &[name, size] : sizes.dims)
       say("dim " + name, dims.sizes.at(name), size);
     resize(model, sizes);
@@ -205,53 +140,6 @@ private:
     for (const auto &[name, size] : sizes.dims)
       if (dims.sizes.at(name) == static_cast<int64_t>(vocabulary))
         small.vocabulary = static_cast<uint32_t>(size);
-  }
-
-  void shrinkSequence(const ModelDims &dims, SmallSizes &sizes) {
-    int64_t before = large.batch.sequence;
-    int64_t least = std::min<int64_t>(before, 5);
-    int64_t after = leastSize(before, splitsOf("sequence"), least);
-    small.spec.batch.sequence = static_cast<uint32_t>(after);
-    say("batch.sequence", before, after);
-    for (int64_t window : dims.windows) {
-      std::vector<Split> reach = {{before, after}};
-      for (const Split &split : splitsOf("sequence"))
-        reach.push_back({llvm::divideCeilSigned(before, split.before),
-                         llvm::divideCeilSigned(after, split.after)});
-      sizes.windows[window] = leastSize(window, reach, /*least=*/2);
-      say("window", window, sizes.windows[window]);
-    }
-  }
-
-  /// A norm over two elements, say, makes almost the same of all inputs.
-  static int64_t leastOfDim(const ModelDims &dims, const std::string &name) {
-    constexpr int64_t telling = 5;
-    bool isHeads = llvm::any_of(dims.keysOf, [&](const auto &pair) {
-      return pair.first == name || pair.second == name;
-    });
-    return isHeads ? 1 : std::min(dims.sizes.at(name), telling);
-  }
-
-  /// As long as a sequence, or longer.
-  int64_t leastTable(int64_t size) const {
-    return int64_t{small.spec.batch.sequence} +
-           (size > int64_t{large.batch.sequence});
-  }
-
-  /// Both sizes are whole multiples, of 1 or of more.
-  void shrinkHeads(const ModelDims &dims, const std::string &queries,
-                   const std::string &keys, SmallSizes &sizes) {
-    auto q = dims.sizes.find(queries), k = dims.sizes.find(keys);
-    if (q == dims.sizes.end() || k == dims.sizes.end() || queries == keys)
-      return;
-    int64_t group = q->second / k->second,
-            ofKeys = sizes.dims.count(keys) ? sizes.dims[keys] : k->second;
-    sizes.dims[keys] = ofKeys;
-    std::vector<Split> splits = splitsOf(queries);
-    splits.push_back({k->second, ofKeys});
-    int64_t ofQueries =
-        leastSize(q->second, splits, ofKeys * std::min<int64_t>(group, 2));
-    sizes.dims[queries] = llvm::alignTo(ofQueries, ofKeys);
   }
 
   //===-- the rest ----------------------------------------------------------//

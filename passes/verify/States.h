@@ -1,6 +1,5 @@
-// What is kept of parameters from step to step, as whole tensors: before a step
-// by a rule, after it as one rank has it, and compared with what all ranks
-// have.
+// What is kept of parameters from step to step, as whole tensors. Before a step
+// a rule gives them; after it those of one rank and of all ranks are compared.
 #pragma once
 
 #include "passes/verify/Machine.h"
@@ -34,9 +33,9 @@ absl::Status loadStates(const plan::Plan &plan, Machine &machine);
 
 /// How all ranks compare with one.
 struct Findings {
-  /// One line for each state, or result, of the ranks that differs from one
-  /// rank's: by more than the tolerance in the 2-norm, relative; between
-  /// copies; in padding that is not zero; or since no rank has an element.
+  /// One line for each state or result of the ranks that is wrong. It differs
+  /// from one rank's by more than the tolerance (2-norm, relative); copies of
+  /// it differ; its padding is not zero; or no rank has one of its elements.
   std::vector<std::string> problems;
   size_t compared = 0; // states and results
   double largest = 0;  // difference among them
