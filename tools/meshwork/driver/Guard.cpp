@@ -3,6 +3,7 @@
 // find. The limits are the operating system's.
 #include "tools/meshwork/driver/Guard.h"
 
+#include <array>
 #include <cerrno>
 #include <csignal>
 #include <cstdio>
@@ -71,6 +72,31 @@ rlim_t outerLimit = RLIM_INFINITY;
 
 void onBadAlloc(void *, const char *, bool) { outOfMemory(); }
 
+/// MLIR does not look whether malloc gave it memory. A crash that has another
+/// reason ends as it would without this.
+void onSegmentationFault(int number) {
+  constexpr size_t probe = size_t{64}
+                           << 20; // what malloc reserves for a thread
+  if (::mmap(nullptr, probe, PROT_NONE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0) ==
+      MAP_FAILED)
+    outOfMemory();
+  ::signal(number, SIG_DFL);
+  ::raise(number); // as soon as this returns
+}
+
+/// On a stack of its own: the thread's may have overflowed.
+void catchSegmentationFaults() {
+  static std::array<char, 64 << 10> stack;
+  stack_t alternate = {};
+  alternate.ss_sp = stack.data();
+  alternate.ss_size = stack.size();
+  sigaltstack(&alternate, nullptr);
+  struct sigaction action = {};
+  action.sa_handler = onSegmentationFault;
+  action.sa_flags = SA_ONSTACK;
+  sigaction(SIGSEGV, &action, nullptr);
+}
+
 void onFatalError(void *, const char *reason, bool) {
   // How LLVM tells that a thread has no room for its stack.
   if (std::strstr(reason, "pthread_create"))
@@ -109,6 +135,7 @@ struct Work {
 
 void *runWork(void *argument) {
   auto *work = static_cast<Work *>(argument);
+  catchSegmentationFaults();
   work->code = work->run();
   return nullptr;
 }
