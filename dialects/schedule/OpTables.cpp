@@ -7,6 +7,8 @@ namespace meshwork::schedule {
 const plan::Instruction &OpTables::packInstruction() {
   plan::InstructionT instruction;
   instruction.op = made.operation(op);
+  made.setNumber(instruction.channel,
+                 cast<InstructionOpInterface>(op).startsOn());
   return pack<plan::Instruction>(instruction);
 }
 

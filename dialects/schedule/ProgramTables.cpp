@@ -43,6 +43,7 @@ std::unique_ptr<plan::ProgramT> ProgramTables::buildWithWaits() {
 
 void ProgramTables::addAll() {
   table->arena_bytes = program.getArenaBytes().value_or(0);
+  table->host_bytes = program.getHostBytes().value_or(0);
   addBuffers();
   for (Operation &op : program.getBody().front())
     if (auto list = dyn_cast<ListOp>(op))
@@ -61,6 +62,7 @@ void ProgramTables::addBuffers() {
     entry->offset = buffer.getOffset().value_or(0);
     entry->size_bytes = buffer.getSizeBytes();
     entry->persistent = buffer.getPersistent();
+    entry->space = buffer.getOnHost() ? plan::Space::host : plan::Space::device;
     entry->copies = static_cast<uint32_t>(buffer.getCopies().value_or(1));
     buffers[buffer.getResult()] = table->buffers.size();
     table->buffers.push_back(std::move(entry));
@@ -106,6 +108,8 @@ uint32_t ProgramTables::addView(ViewOp op) {
   entry->advances.assign(advances.begin(), advances.end());
   key.push_back(-1);
   llvm::append_range(key, advances);
+  entry->updated = op.getUpdated();
+  key.push_back(entry->updated);
   for (const auto &shift : entry->shifts) {
     key.push_back(-1 - static_cast<int64_t>(shift->bytes));
     key.insert(key.end(), shift->axes.begin(), shift->axes.end());
@@ -300,6 +304,7 @@ ProgramTables::instruction(InstructionOpInterface op) {
   entry->bytes = op.getBytes();
   entry->layer = layerNumber(op);
   entry->op = operation(op);
+  setNumber(entry->channel, op.startsOn());
   if (auto own = kernels.ofInstruction.find(op);
       own != kernels.ofInstruction.end())
     entry->kernels.assign(own->second.begin(), own->second.end());

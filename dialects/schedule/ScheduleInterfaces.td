@@ -14,7 +14,8 @@ def Schedule_InstructionOpInterface : OpInterface<"InstructionOpInterface"> {
     InterfaceMethod<"How many of the last operands are written.", "unsigned", "countWrites">,
     InterfaceMethod<"Where it comes from, for people.", "::llvm::StringRef", "getSource">,
     InterfaceMethod<"Floating-point operations; a multiply-add is two.", "uint64_t", "getFlops">,
-    InterfaceMethod<"Least traffic: each operand once.", "uint64_t", "getBytes">];
+    InterfaceMethod<"Least traffic: each operand once.", "uint64_t", "getBytes">,
+    InterfaceMethod<"The channel on which it is started, to run beside what follows until a wait; 0: it is done before that.", "uint64_t", "startsOn">];
   let extraClassDeclaration = [{
     ::mlir::OperandRange getReads() { return (*this)->getOperands().drop_back(countWrites()); }
     ::mlir::OperandRange getWrites() { return (*this)->getOperands().take_back(countWrites()); }

@@ -114,7 +114,8 @@ class Schedule_Op<string mnemonic, list<Trait> traits = []> : Op<Schedule_Dialec
 def Schedule_ProgramOp : Schedule_Op<"program", [Symbol, NoTerminator, SingleBlock]> {
   let summary = "What every rank of one class does";
   let description = [{
-    `arena_bytes` appears with `-memory-plan-arena`. Programs along an axis of the
+    `arena_bytes` appears with `-memory-plan-arena`, and `host_bytes` where
+    buffers lie in the host's memory. Programs along an axis of the
     mesh are those of its coordinates, in their order: the ranks of a pipeline.
     (C1) There is one table of actions at most.
     ```mlir
@@ -125,9 +126,10 @@ def Schedule_ProgramOp : Schedule_Op<"program", [Symbol, NoTerminator, SingleBlo
     }
     ```
   }];
-  let arguments = (ins SymbolNameAttr:$sym_name, OptionalAttr<StrAttr>:$axis, OptionalAttr<I64Attr>:$arena_bytes);
+  let arguments = (ins SymbolNameAttr:$sym_name, OptionalAttr<StrAttr>:$axis, OptionalAttr<I64Attr>:$arena_bytes,
+    OptionalAttr<I64Attr>:$host_bytes);
   let regions = (region SizedRegion<1>:$body);
-  let assemblyFormat = "$sym_name (`along` $axis^)? (`arena` $arena_bytes^)? attr-dict-with-keyword $body";
+  let assemblyFormat = "$sym_name (`along` $axis^)? (`arena` $arena_bytes^)? (`on_host` $host_bytes^)? attr-dict-with-keyword $body";
   let hasRegionVerifier = 1; // C1, and C1 of list and of actions
 }
 
@@ -163,10 +165,11 @@ def Schedule_ActionsOp : Schedule_Op<"actions", [HasParent<"ProgramOp">]> {
 }
 
 def Schedule_BufferOp : Schedule_Op<"buffer", [HasParent<"ProgramOp">]> {
-  let summary = "A range of the arena";
+  let summary = "A range of an arena";
   let description = [{
     A persistent buffer lives from load to exit, another from its first use to
-    its last. `offset` appears with `-memory-plan-arena`.
+    its last. `offset` appears with `-memory-plan-arena`. One `on_host` lies in
+    the host's memory, which only `schedule.copy` reads and writes.
     Where several microbatches are under way at once, that pass also gives each
     its copy; the type has the bytes of all, and views are of the first.
     (C1) its type is a memref of one static dim of i8, of one byte or more.
@@ -174,12 +177,13 @@ def Schedule_BufferOp : Schedule_Op<"buffer", [HasParent<"ProgramOp">]> {
     ```mlir
     %b = schedule.buffer "wte.weight" weights persistent : memref<128xi8>
     %x = schedule.buffer "residual" activations copies 2 : memref<256xi8>
+    %m = schedule.buffer "first_moment" optimizer persistent on_host : memref<512xi8>
     ```
   }];
-  let arguments = (ins StrAttr:$name, Schedule_BufferKindAttr:$kind, UnitAttr:$persistent, OptionalAttr<I64Attr>:$offset,
-    OptionalAttr<I64Attr>:$copies);
+  let arguments = (ins StrAttr:$name, Schedule_BufferKindAttr:$kind, UnitAttr:$persistent, UnitAttr:$on_host,
+    OptionalAttr<I64Attr>:$offset, OptionalAttr<I64Attr>:$copies);
   let results = (outs AnyMemRef:$result);
-  let assemblyFormat = "$name $kind (`persistent` $persistent^)? (`at` $offset^)? (`copies` $copies^)? attr-dict `:` type($result)";
+  let assemblyFormat = "$name $kind (`persistent` $persistent^)? (`on_host` $on_host^)? (`at` $offset^)? (`copies` $copies^)? attr-dict `:` type($result)";
   let extraClassDeclaration = [{
     /// Of all copies.
     int64_t getSizeBytes() { return ::llvm::cast<::mlir::MemRefType>(getResult().getType()).getNumElements(); }
@@ -193,7 +197,9 @@ def Schedule_ViewOp : Schedule_Op<"view", [Pure]> {
   let description = [{
     On a rank it begins at `offset` and the sum of its `shifts` there; in turn t
     of a `schedule.repeat` t times its `advances` further, in bytes, one for each
-    repeat around it, the outermost first.
+    repeat around it, the outermost first. What is read through one that is
+    `updated` is a weight or an optimizer's state as this step's update leaves
+    it; else as the step finds it.
     (C1) lies within the buffer on the first rank; shape and strides are static and positive, of 8 dims at most; no two elements share bytes; the offset is a multiple of the element's size.
     (C2) elements are f32, bf16, i32, f8E4M3FN or f8E5M2.
     (C3) advances are no more than the repeats around it, multiples of the element's size and not negative; it lies within the buffer in the last turn of each.
@@ -201,9 +207,9 @@ def Schedule_ViewOp : Schedule_Op<"view", [Pure]> {
     %v = schedule.view %b at 64 : memref<128xi8> to memref<4x4xf32, strided<[4, 1]>>
     ```
   }];
-  let arguments = (ins AnyMemRef:$buffer, I64Attr:$offset, OptionalAttr<ArrayAttr>:$shifts, OptionalAttr<DenseI64ArrayAttr>:$advances);
+  let arguments = (ins AnyMemRef:$buffer, I64Attr:$offset, OptionalAttr<ArrayAttr>:$shifts, OptionalAttr<DenseI64ArrayAttr>:$advances, UnitAttr:$updated);
   let results = (outs AnyMemRef:$result);
-  let assemblyFormat = "$buffer `at` $offset (`shifted` $shifts^)? (`advancing` $advances^)? attr-dict `:` type($buffer) `to` type($result)";
+  let assemblyFormat = "$buffer `at` $offset (`shifted` $shifts^)? (`advancing` $advances^)? (`updated` $updated^)? attr-dict `:` type($buffer) `to` type($result)";
   let builders = [OpBuilder<(ins "::mlir::Type":$type, "::mlir::Value":$buffer, "::mlir::IntegerAttr":$offset, "::mlir::ArrayAttr":$shifts),
                             [{ build($_builder, $_state, type, buffer, offset, shifts, ::mlir::DenseI64ArrayAttr()); }]>];
   let hasVerifier = 1; // C1, C2, C3
@@ -276,8 +282,10 @@ class Schedule_Instruction<string mnemonic, dag attributes, dag reads, dag writt
   let assemblyFormat = "$source `flops` $flops `bytes` $bytes " # format;
   code writes = !if(!gt(!size(written), 0),
     "getOperation()->getNumOperands() - getODSOperandIndexAndLength(" # !cast<string>(!size(reads)) # ").first", "0");
+  code channel = "0";
   code accessors = "";
-  let extraClassDeclaration = "unsigned countWrites() { return " # writes # "; }\n" # accessors;
+  let extraClassDeclaration = "unsigned countWrites() { return " # writes # "; }\n" #
+                              "uint64_t startsOn() { return " # channel # "; }\n" # accessors;
   let hasVerifier = verifiesMore;
 }
 
@@ -441,6 +449,22 @@ def Schedule_CopyBlockOp : Schedule_Instruction<"copy_block", (ins I64Attr:$dim)
   }];
 }
 
+def Schedule_CopyOp : Schedule_Instruction<"copy", (ins DefaultValuedAttr<I64Attr, "0">:$channel), (ins AnyMemRef:$src), (ins AnyMemRef:$dst),
+    "(`channel` $channel^)? $src `to` $dst attr-dict `:` type($src) `to` type($dst)"> {
+  let summary = "Copies a view, from or to the host's memory where one of them lies there";
+  let description = [{
+    With a `channel` it is started there and runs beside what follows, until a
+    `schedule.wait`.
+    (C1) both have one type and shape and no gaps.
+    (C2) they share no buffer.
+    (C7) the channel is 0 to 8.
+    ```mlir
+    schedule.copy "first_moment" flops 0 bytes 128 channel 1 %kept to %near : memref<16xf32, strided<[1]>> to memref<16xf32, strided<[1]>>
+    ```
+  }];
+  let channel = "getChannel()";
+}
+
 def Schedule_CollectiveOp : Schedule_Instruction<"collective", (ins Schedule_CollectiveKindAttr:$kind, Schedule_ReductionAttr:$reduction,
     StrArrayAttr:$axes, Schedule_PassAttr:$pass, Schedule_CauseAttr:$cause, DenseI64ArrayAttr:$dims, DenseI64ArrayAttr:$to_dims, DenseI64ArrayAttr:$sources,
     DefaultValuedAttr<I64Attr, "0">:$channel, UnitAttr:$last_only, UnitAttr:$makes_loss, UnitAttr:$any_order), (ins Variadic<AnyMemRef>:$inputs), (ins Variadic<AnyMemRef>:$outputs),
@@ -466,12 +490,13 @@ def Schedule_CollectiveOp : Schedule_Instruction<"collective", (ins Schedule_Col
       (%part) to (%whole) : memref<4x8xf32, strided<[8, 1]>> to memref<8x8xf32, strided<[8, 1]>>
     ```
   }];
+  let channel = "getChannel()";
   let accessors = "::llvm::SmallVector<Transfer> getParts();";
 }
 
 def Schedule_WaitOp : Schedule_Instruction<"wait", (ins I64Attr:$channel, I64Attr:$count), (ins Variadic<AnyMemRef>:$views), (ins),
     "$channel `count` $count (`(` $views^ `)`)? attr-dict (`:` type($views)^)?"> {
-  let summary = "Goes on when the first `count` collectives of `channel` in this list are done; until here they use `views`";
+  let summary = "Goes on when the first `count` instructions on `channel` in this list are done; until here they use `views`";
   let description = [{
     (C1) the channel is 1 to 8, the count 1 or more.
     ```mlir
@@ -531,6 +556,7 @@ def Schedule_RepeatOp : Schedule_Op<"repeat", [NoTerminator, SingleBlock, Schedu
   let assemblyFormat = "$source `flops` $flops `bytes` $bytes `times` $times attr-dict-with-keyword $body";
   let extraClassDeclaration = [{
     unsigned countWrites() { return 0; }
+    uint64_t startsOn() { return 0; }
     /// Those in it, those of repeats in it included.
     uint64_t getInstructions();
   }];

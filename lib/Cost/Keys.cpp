@@ -156,6 +156,17 @@ void addPeaks(std::vector<Key> &keys) {
     };
 }
 
+/// The usual figure prints nothing.
+Key host() {
+  Key key = number("memory.host", false, 1e3, 1e18, "bytes a second",
+                   [](Machine &m) -> double & { return m.host; });
+  key.print = [print =
+                   key.print](const Machine &m) -> std::optional<std::string> {
+    return m.host == m.usualHost() ? std::nullopt : print(m);
+  };
+  return key;
+}
+
 /// A class that the file says nothing of prints nothing.
 void addLink(std::vector<Key> &keys, size_t link) {
   std::string section =
@@ -189,6 +200,7 @@ std::vector<Key> makeKeys() {
                         [](Machine &m) -> double & { return m.memory; }));
   keys.push_back(number("memory.kernels", false, 1e6, 1e18, "bytes a second",
                         [](Machine &m) -> double & { return m.kernels; }));
+  keys.push_back(host());
   keys.push_back(number("memory.capacity", false, 0, 1e18, "bytes",
                         [](Machine &m) -> double & { return m.capacity; }));
   keys.push_back(number("launch.overhead", false, 0, 1, "seconds",

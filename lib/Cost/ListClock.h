@@ -1,7 +1,7 @@
-// How long a list of instructions takes whose collectives may run on channels.
+// How long a list of instructions takes, some of which run on channels.
 //
 //   cost::ListClock clock;
-//   clock.collective(/*seconds=*/2, /*channel=*/1, /*takesCores=*/false);
+//   clock.start(/*seconds=*/2, /*channel=*/1, /*takesCores=*/false);
 //   clock.compute(3);
 //   clock.wait(/*channel=*/1, /*count=*/1); // clock.now() is 3
 #ifndef MESHWORK_LIB_COST_LISTCLOCK_H
@@ -21,7 +21,7 @@ public:
   void compute(double seconds) { time += seconds; }
   /// On a channel it is hidden until it is waited for, unless moving the data
   /// takes the cores that compute. Channel 0 is the rank itself.
-  void collective(double seconds, uint64_t channel, bool takesCores) {
+  void start(double seconds, uint64_t channel, bool takesCores) {
     if (channel == 0 || takesCores)
       return compute(seconds);
     std::vector<double> &ends = endsOf[channel];

@@ -44,6 +44,21 @@ std::vector<uint32_t> axesOf(const plan::Collective &op) {
   return axes;
 }
 
+/// Nothing, if both lie on the device.
+double bytesOverHostLink(const plan::Program &program, const plan::Copy &op) {
+  bool crosses = false;
+  double bytes = 0;
+  for (uint32_t number : {op.src(), op.dst()}) {
+    const plan::View &view = *program.views()->Get(number);
+    crosses |=
+        program.buffers()->Get(view.buffer())->space() == plan::Space::host;
+    bytes = plan::bytesOf(view.dtype());
+    for (int64_t size : orEmpty(view.shape()))
+      bytes *= static_cast<double>(size);
+  }
+  return crosses ? bytes : 0;
+}
+
 } // namespace
 
 double secondsOfRun(const Times &times, const plan::Program &program,
@@ -58,11 +73,15 @@ double secondsOfRun(const Times &times, const plan::Program &program,
     return times.transfer(bytes, op->axis());
   if (const plan::Receive *op = instruction.op_as_Receive())
     return times.transfer(bytes, op->axis());
+  if (const plan::Copy *op = instruction.op_as_Copy())
+    if (double moved = bytesOverHostLink(program, *op); moved > 0)
+      return times.hostCopy(moved);
   return times.instruction(workOf(program, instruction), flops, bytes);
 }
 
-bool takesCores(const Times &times, const plan::Collective &op) {
-  return times.takesCores(axesOf(op));
+bool takesCores(const Times &times, const plan::Instruction &instruction) {
+  const plan::Collective *op = instruction.op_as_Collective();
+  return op ? times.takesCores(axesOf(*op)) : times.hostCopyTakesCores();
 }
 
 double secondsOfList(const Times &times, const plan::Program &program,
@@ -79,8 +98,9 @@ double secondsOfList(const Times &times, const plan::Program &program,
       seconds = 0;
     if (const plan::Wait *wait = instruction.op_as_Wait())
       clock.wait(wait->channel(), wait->count());
-    else if (op)
-      clock.collective(seconds, op->channel(), takesCores(times, *op));
+    else if (op || instruction.channel() > 0)
+      clock.start(seconds, instruction.channel(),
+                  takesCores(times, instruction));
     else
       clock.compute(seconds);
   }

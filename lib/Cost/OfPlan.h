@@ -13,8 +13,8 @@ namespace meshwork::cost {
 double secondsOfRun(const Times &times, const plan::Program &program,
                     const plan::Instruction &instruction);
 
-/// Whether moving the data of a collective takes cores that compute.
-bool takesCores(const Times &times, const plan::Collective &op);
+/// Whether a collective or a copy takes cores that compute.
+bool takesCores(const Times &times, const plan::Instruction &instruction);
 
 /// One run of a list; `isLast`: in the last action of the step that runs it.
 /// Peers are never late. What a channel moves is hidden until it is waited for,

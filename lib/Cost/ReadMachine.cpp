@@ -102,6 +102,8 @@ private:
     }
     if (machine.kernels == 0)
       machine.kernels = machine.memory;
+    if (machine.host == 0)
+      machine.host = machine.usualHost();
   }
 
   /// A class that the file says nothing of is like the next wider one, else

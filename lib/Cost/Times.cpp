@@ -70,6 +70,10 @@ double Times::transfer(double bytes, uint32_t axis) const {
   return link.latency + bytes / link.bandwidth;
 }
 
+double Times::hostCopy(double bytes) const {
+  return bytes / on.host / share + on.launch;
+}
+
 /// A group lies in a block of consecutive ranks that begins at a multiple of
 /// its length: from the outermost of its axes inward. Blocks that a node's
 /// ranks are no multiple of are cut somewhere.

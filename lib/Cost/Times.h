@@ -59,6 +59,11 @@ public:
   /// Of what one rank hands to another one along an axis of the mesh.
   double transfer(double bytes, uint32_t axis) const;
 
+  /// Of a copy between a rank's memory and the host's.
+  double hostCopy(double bytes) const;
+  /// Whether it takes cores that compute.
+  bool hostCopyTakesCores() const { return on.device == spec::Device::cpu; }
+
   /// The slowest link that a group over `axes` crosses.
   LinkClass linkOf(std::span<const uint32_t> axes) const;
   uint64_t ranksOf(std::span<const uint32_t> axes) const;

@@ -46,6 +46,7 @@ public:
   Json json(uint32_t index) const {
     return {{"ranks", ranksOf(plan, index)},
             {"arena_bytes", program.arena_bytes()},
+            {"host_bytes", program.host_bytes()},
             {"parameters", parameters()},
             {"buffers", buffers()},
             {"instructions", instructions()}};
@@ -87,6 +88,7 @@ private:
       ++index;
       list.push_back({{"name", textOf(buffer->name())},
                       {"kind", plan::EnumNameBufferKind(buffer->kind())},
+                      {"space", plan::EnumNameSpace(buffer->space())},
                       {"offset_bytes", buffer->offset()},
                       {"bytes", buffer->size_bytes()},
                       {"life", life}});

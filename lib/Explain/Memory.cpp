@@ -34,9 +34,12 @@ private:
   std::vector<uint64_t> change;
 };
 
-/// Where on the line of lib/Plan/Lives.h a buffer's bytes are its own.
+/// Where on the line of lib/Plan/Lives.h a buffer's bytes on the device are its
+/// own.
 std::vector<plan::Span> spansOf(const plan::Program &program,
                                 const plan::Lives &lives, uint32_t buffer) {
+  if (program.buffers()->Get(buffer)->space() == plan::Space::host)
+    return {};
   if (!program.buffers()->Get(buffer)->persistent())
     return lives.spansOf(buffer);
   return {{0, std::max<uint64_t>(lives.length(), 1) - 1}};
@@ -46,6 +49,7 @@ std::vector<plan::Span> spansOf(const plan::Program &program,
 MemoryUse measureMemory(const plan::Program &program, const Listing &listing) {
   MemoryUse use;
   use.arenaBytes = program.arena_bytes();
+  use.hostBytes = program.host_bytes();
   use.libraryBytes = program.workspace_bytes_per_thread();
   const auto &buffers = orEmpty(program.buffers());
   plan::Lives lives = plan::livesOf(program, listing.table());
@@ -57,7 +61,7 @@ MemoryUse measureMemory(const plan::Program &program, const Listing &listing) {
       all.add(span, buffer.size_bytes());
       kinds[static_cast<size_t>(buffer.kind())].add(span, buffer.size_bytes());
     }
-    if (buffer.persistent())
+    if (buffer.persistent() && buffer.space() == plan::Space::device)
       use.persistentBytes += buffer.size_bytes();
   }
   for (size_t kind = 0; kind < numBufferKinds; ++kind)

@@ -82,10 +82,9 @@ private:
   void add(const TraceEvent &event, const plan::Instruction &op) {
     result.begin = std::min(result.begin, event.begin);
     result.end = std::max(result.end, event.end);
-    const plan::Collective *collective = op.op_as_Collective();
-    if (!collective || collective->channel() == 0)
+    if (op.channel() == 0)
       addToAction(event);
-    if (!moves(op) && !op.op_as_Wait())
+    if (!moves(op) && !op.op_as_Wait() && op.channel() == 0)
       busy.add(event.begin, event.end);
   }
 

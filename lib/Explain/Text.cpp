@@ -184,6 +184,10 @@ std::string memoryText(const plan::Plan &plan, const plan::Program &program,
                "thread takes as much"});
   return absl::StrCat("\nMemory of a rank: ", bytesText(peak), " (arena of ",
                       exactBytesText(use.arenaBytes), ")\n", table.render(),
+                      use.hostBytes > 0
+                          ? absl::StrCat("Beside it, in the host's memory: ",
+                                         exactBytesText(use.hostBytes), "\n")
+                          : "",
                       "Not counted: the program and its libraries, their "
                       "communication buffers, data that is read ahead, copies "
                       "for checkpoints\n",

@@ -138,9 +138,6 @@ absl::Status checkOp(const Operands &c, const Collective &op) {
   if (orEmpty(op.axes()).size() == 0 || parts.size() == 0)
     return misfit("C1", "a collective needs an axis and a part");
   MESHWORK_RETURN_IF_ERROR(checkReduction(op));
-  if (op.channel() > maxChannels)
-    return misfit("C7", "channel ", op.channel(), ", expected at most ",
-                  maxChannels);
   MESHWORK_RETURN_IF_ERROR(checkSources(c, op));
   for (uint32_t i = 0; i < parts.size(); ++i)
     if (absl::Status status = Part{c, op.kind(), *parts.Get(i)}.check();
@@ -154,7 +151,7 @@ absl::Status checkOp(const Operands &, const Wait &op) {
     return misfit("C1", "waits for channel ", op.channel(), ", expected 1 to ",
                   maxChannels);
   return op.count() > 0 ? absl::OkStatus()
-                        : misfit("C1", "waits for collective 0 of channel ",
+                        : misfit("C1", "waits for the first 0 of channel ",
                                  op.channel(), ", expected 1 or more");
 }
 
@@ -185,14 +182,36 @@ absl::Status checkPlace(Operation operation, const ListShape &list) {
                 " in such a list");
 }
 
+absl::Status checkOp(const Operands &c, const Copy &op) {
+  const ViewInfo &src = c.views[op.src()], &dst = c.views[op.dst()];
+  MESHWORK_RETURN_IF_ERROR(
+      ruled("C1", expectView(dst, "dst", src.dtype, src.shape)));
+  if (!src.contiguous || !dst.contiguous)
+    return misfit("C1", "copies ", describe(src), " to ", describe(dst),
+                  ", expected both without gaps");
+  return src.buffer != dst.buffer
+             ? absl::OkStatus()
+             : misfit("C2", "src and dst share buffer ", c.nameOf(src.buffer));
+}
+
+absl::Status checkChannel(const Instruction &at) {
+  bool starts = !at.op_as_Wait() && !at.op_as_Repeat() && !at.op_as_Send() &&
+                !at.op_as_Receive();
+  uint32_t most = starts ? maxChannels : 0;
+  return at.channel() <= most ? absl::OkStatus()
+                              : misfit("C7", "channel ", at.channel(),
+                                       ", expected at most ", most);
+}
+
 absl::Status checkInRepeat(const Instruction &at) {
   if (at.op_as_Wait())
     return misfit("C3", "waits inside a repeat, expected nothing to run beside "
                         "it");
   const Collective *op = at.op_as_Collective();
-  if (op && (op->channel() != 0 || op->last_only()))
-    return misfit("C3", "runs on channel ", op->channel(),
-                  op->last_only() ? ", in the last action only," : "",
+  bool isLastOnly = op && op->last_only();
+  if (at.channel() != 0 || isLastOnly)
+    return misfit("C3", "runs on channel ", at.channel(),
+                  isLastOnly ? ", in the last action only," : "",
                   " inside a repeat, expected channel 0 and every action");
   absl::Status status;
   forEachOperand(at, [&](const Operand &operand) {

@@ -166,6 +166,7 @@ absl::Status checkIndex(const Operands &c, const char *rule, uint32_t view,
 
 absl::Status checkOperands(const Instruction &instruction,
                            const Operands &operands) {
+  MESHWORK_RETURN_IF_ERROR(checkChannel(instruction));
   return visitOperation<absl::Status>(
       instruction, [&](const auto &op) { return checkOp(operands, op); });
 }

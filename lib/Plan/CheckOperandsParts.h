@@ -7,7 +7,7 @@
 
 namespace meshwork::plan {
 
-/// Communication threads of one rank; see plan::Collective.
+/// Of one rank; see plan::Instruction.
 inline constexpr uint32_t maxChannels = 8;
 
 /// `status`, and the rule that it breaks.
@@ -42,5 +42,8 @@ absl::Status checkOp(const Operands &c, const Collective &op);
 absl::Status checkOp(const Operands &c, const Wait &op);
 absl::Status checkOp(const Operands &c, const Send &op);
 absl::Status checkOp(const Operands &c, const Receive &op);
+absl::Status checkOp(const Operands &c, const Copy &op);
+/// Whether it is a channel's number, and of what one can run.
+absl::Status checkChannel(const Instruction &at);
 
 } // namespace meshwork::plan

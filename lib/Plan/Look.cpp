@@ -21,9 +21,8 @@ void forEachWritten(const Program &program, absl::Span<const ViewInfo> views,
 class Channels {
 public:
   void pass(const Instruction &at) {
-    const Collective *op = at.op_as_Collective();
-    if (op && op->channel() > 0)
-      ++started[op->channel()];
+    if (at.channel() > 0)
+      ++started[at.channel()];
     if (const Wait *wait = at.op_as_Wait())
       waited[wait->channel()] =
           std::max(waited[wait->channel()], wait->count());

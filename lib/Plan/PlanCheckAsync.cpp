@@ -1,5 +1,5 @@
-// What runs on communication threads: every start has its Wait, and nothing
-// comes in between that touches the same bytes.
+// What runs on channels: every start has its Wait, and nothing comes in between
+// that touches the same bytes.
 #include "absl/container/flat_hash_map.h"
 #include "lib/Plan/Overlap.h"
 #include "lib/Plan/PlanCheckInternal.h"
@@ -8,12 +8,12 @@
 namespace meshwork::plan {
 namespace {
 
-/// A view that a collective which was started still uses.
+/// A view that an instruction which was started still uses.
 struct Held {
   uint32_t view;
   bool written;
   uint32_t channel, ordinal; // the how many'th of its channel, from 1
-  uint32_t index;            // of the collective in its list
+  uint32_t index;            // of the instruction in its list
 };
 
 /// One list, instruction by instruction.
@@ -52,8 +52,8 @@ private:
     if (op && op->last_only() && !isOfMicrobatch(section.kind))
       return bad("is for the last microbatch, expected it in a list that runs "
                  "for each");
-    if (status.ok() && op && op->channel() > 0)
-      start(at, op->channel(), i);
+    if (status.ok() && at.channel() > 0)
+      start(at, at.channel(), i);
     return status;
   }
 
@@ -86,14 +86,14 @@ private:
   absl::Status finish(const Wait &wait) {
     uint32_t channel = wait.channel();
     if (wait.count() > started[channel])
-      return bad("waits for collective ", wait.count(), " of channel ", channel,
+      return bad("waits for the first ", wait.count(), " of channel ", channel,
                  ", which has started ", started[channel]);
     while (finished[channel] < wait.count())
       release(channel, running[channel][finished[channel]++]);
     return absl::OkStatus();
   }
 
-  /// Collective `index` has ended; until now its buffers were in use.
+  /// Instruction `index` has ended; until now its buffers were in use.
   void release(uint32_t channel, uint32_t index) {
     forEachOperand(*section.list->Get(index), [&](const Operand &operand) {
       const ViewInfo &view = check.views[operand.view];

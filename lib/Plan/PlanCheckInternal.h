@@ -61,6 +61,9 @@ absl::Status checkSharedParameters(const Plan &plan);
 absl::Status checkAsync(const ProgramCheck &check);
 /// Weights change only after loss and gradient norm are known; see Look.h.
 absl::Status checkLook(const ProgramCheck &check);
+/// A read of a weight or an optimizer's state gets the value that it means: the
+/// step's or the update's.
+absl::Status checkUpdates(const ProgramCheck &check);
 /// Its parts share no bytes, but where Plan.fbs says so.
 absl::Status checkCollective(const ProgramCheck &check, const Collective &op);
 absl::Status checkTransfer(const ProgramCheck &check, const Send &op);

@@ -1,5 +1,6 @@
-// Buffers in the arena, and that no two live ones share bytes.
+// Buffers in their arenas, and that no two live ones share bytes.
 #include "lib/Plan/PlanCheckInternal.h"
+#include "lib/Plan/Spaces.h"
 #include <algorithm>
 #include <map>
 
@@ -33,7 +34,8 @@ absl::Status collision(const ProgramCheck &check, const Lives &lives,
             : absl::StrCat("live from ", nameOf(check, lives.firstTouch(index)),
                            " to ", nameOf(check, lives.lastTouch(index)));
     return absl::StrCat(quote(buffer.name()), " (bytes ", buffer.offset(),
-                        " to ", buffer.offset() + buffer.size_bytes(), ", ",
+                        " to ", buffer.offset() + buffer.size_bytes(),
+                        buffer.space() == Space::host ? " on the host, " : ", ",
                         life, ")");
   };
   return bad("buffers ", text(a, first), " and ", text(b, second),
@@ -52,7 +54,19 @@ static absl::Status checkScratch(const Program &program) {
              program.arena_bytes(), " bytes");
 }
 
+/// Places in both arenas are numbers on one line (Spaces.h).
+static absl::Status checkArenas(const Program &program) {
+  uint64_t both = 0;
+  return checkedAdd(program.arena_bytes(), 63, both) &&
+                 checkedAdd(both, program.host_bytes(), both)
+             ? absl::OkStatus()
+             : bad("arenas of ", program.arena_bytes(), " bytes and ",
+                   program.host_bytes(),
+                   " on the host do not fit 64 bits together");
+}
+
 absl::Status checkBuffers(const ProgramCheck &check) {
+  MESHWORK_RETURN_IF_ERROR(checkArenas(check.program));
   MESHWORK_RETURN_IF_ERROR(checkScratch(check.program));
   for (uint32_t i = 0; i < orEmpty(check.program.buffers()).size(); ++i) {
     const Buffer &buffer = *check.program.buffers()->Get(i);
@@ -60,14 +74,18 @@ absl::Status checkBuffers(const ProgramCheck &check) {
     if (buffer.kind() > BufferKind::MAX)
       return bad("buffer ", quote(buffer.name()), " is of unknown kind ",
                  static_cast<int>(buffer.kind()));
+    if (buffer.space() > Space::MAX)
+      return bad("buffer ", quote(buffer.name()), " lies in unknown memory ",
+                 static_cast<int>(buffer.space()));
+    uint64_t arena = bytesOf(check.program, buffer.space());
     if (buffer.offset() % 64 != 0)
       return bad("buffer ", quote(buffer.name()), " starts at ",
                  buffer.offset(), ", expected a multiple of 64");
-    if (!checkedAdd(buffer.offset(), buffer.size_bytes(), end) ||
-        end > check.program.arena_bytes())
+    if (!checkedAdd(buffer.offset(), buffer.size_bytes(), end) || end > arena)
       return bad("buffer ", quote(buffer.name()), " of ", buffer.size_bytes(),
-                 " bytes at ", buffer.offset(), " leaves the arena of ",
-                 check.program.arena_bytes(), " bytes");
+                 " bytes at ", buffer.offset(), " leaves the arena of ", arena,
+                 buffer.space() == Space::host ? " bytes on the host"
+                                               : " bytes");
     constexpr uint64_t aligned = 64;
     if (buffer.copies() == 0 ||
         (buffer.copies() > 1 &&
@@ -123,23 +141,23 @@ absl::Status checkOverlaps(const ProgramCheck &check, const Lives &lives) {
   const auto &buffers = orEmpty(check.program.buffers());
   std::vector<Event> events = eventsOf(check, lives);
   std::sort(events.begin(), events.end());
-  std::map<uint64_t, uint32_t> live; // offset -> buffer
+  std::map<uint64_t, uint32_t> live; // place -> buffer
   for (const Event &event : events) {
     const Buffer &buffer = *buffers.Get(event.buffer);
+    uint64_t place = placeOf(check.program, buffer);
     if (!event.starts) {
-      live.erase(buffer.offset());
+      live.erase(place);
       continue;
     }
-    auto next = live.lower_bound(buffer.offset());
-    if (next != live.end() &&
-        next->first < buffer.offset() + buffer.size_bytes())
+    auto next = live.lower_bound(place);
+    if (next != live.end() && next->first < place + buffer.size_bytes())
       return collision(check, lives, next->second, event.buffer);
-    if (next != live.begin()) {
-      const Buffer &before = *buffers.Get(std::prev(next)->second);
-      if (before.offset() + before.size_bytes() > buffer.offset())
-        return collision(check, lives, std::prev(next)->second, event.buffer);
-    }
-    live.emplace(buffer.offset(), event.buffer);
+    if (next != live.begin() &&
+        std::prev(next)->first +
+                buffers.Get(std::prev(next)->second)->size_bytes() >
+            place)
+      return collision(check, lives, std::prev(next)->second, event.buffer);
+    live.emplace(place, event.buffer);
   }
   return absl::OkStatus();
 }

@@ -55,6 +55,23 @@ absl::Status checkLookup(const ProgramCheck &c, InputKind kind, int64_t rows) {
   return absl::OkStatus();
 }
 
+bool isOnHost(const ProgramCheck &c, uint32_t view) {
+  return c.bufferOf(c.views[view]).space() == Space::host;
+}
+
+absl::Status checkReach(const ProgramCheck &c, const Instruction &at) {
+  if (at.op_as_Copy())
+    return absl::OkStatus();
+  absl::Status found;
+  forEachOperand(at, [&](const Operand &operand) {
+    if (found.ok() && isOnHost(c, operand.view))
+      found = bad(operand.role, " lies in the host's memory, in ",
+                  quote(c.bufferOf(c.views[operand.view]).name()),
+                  ", which only a Copy reaches");
+  });
+  return found;
+}
+
 /// Of the table's rows; with a first row other ranks hold the others.
 absl::Status checkIds(const ProgramCheck &c, uint32_t table, uint32_t ids,
                       uint32_t firstRow) {
@@ -86,6 +103,13 @@ absl::Status check(const ProgramCheck &c, const Receive &op) {
   return checkTransfer(c, op);
 }
 
+absl::Status check(const ProgramCheck &c, const Copy &op) {
+  return isOnHost(c, op.src()) && isOnHost(c, op.dst())
+             ? bad("copies within the host's memory, expected src or dst on "
+                   "the device")
+             : absl::OkStatus();
+}
+
 /// Of others the operands say all (CheckOperands.h), or what is before and
 /// behind them (checkAsync, checkTurns).
 template <typename Op> absl::Status check(const ProgramCheck &, const Op &) {
@@ -106,6 +130,7 @@ absl::Status checkOperation(const ProgramCheck &c,
       found = findView(c, operand.view, operand.role).status();
   });
   MESHWORK_RETURN_IF_ERROR(found);
+  MESHWORK_RETURN_IF_ERROR(checkReach(c, instruction));
   auto nameOf = [&](uint32_t buffer) {
     return quote(c.program.buffers()->Get(buffer)->name());
   };

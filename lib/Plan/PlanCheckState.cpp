@@ -5,10 +5,13 @@
 namespace meshwork::plan {
 namespace {
 
-/// The runtime writes and reads it between lists.
+/// The runtime writes and reads it between lists, on the device.
 absl::Status expectPersistent(const ProgramCheck &check, const ViewInfo &view,
                               const char *role) {
   const Buffer &buffer = check.bufferOf(view);
+  if (buffer.space() != Space::device)
+    return bad(role, ": buffer ", quote(buffer.name()),
+               " lies in the host's memory, expected the device's");
   return buffer.persistent()
              ? absl::OkStatus()
              : bad(role, ": buffer ", quote(buffer.name()),

@@ -19,7 +19,8 @@ struct ProgramOrder {
   std::vector<uint32_t> actions = {};
   bool oncePerList = false;
   /// By list, one behind the other with all turns: instructions that are
-  /// collectives or waits. None where no other program takes part.
+  /// collectives, waits or started on a channel. None where no other program
+  /// takes part.
   std::vector<std::vector<uint32_t>> events = {};
   // By list: its microbatches, in order; and lists by what they are.
   std::vector<std::vector<uint32_t>> microbatches = {};

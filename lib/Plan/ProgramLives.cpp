@@ -17,9 +17,8 @@ public:
     if (const Wait *wait = at.op_as_Wait())
       return finish(*wait, index);
     touch(at, index);
-    const Collective *op = at.op_as_Collective();
-    if (op && op->channel() > 0)
-      running[op->channel()].started.push_back(&at);
+    if (at.channel() > 0)
+      running[at.channel()].started.push_back(&at);
   }
 
 private:

@@ -16,9 +16,9 @@ Repeats repeatsOf(const Program &program, uint32_t list);
 /// Lists and actions; the check has passed.
 ActionTable tableOf(const Program &program);
 
-/// When the program's buffers live, by their number. What a collective on a
-/// channel uses is touched where it starts and where it is waited for. `table`
-/// outlives the result.
+/// When the program's buffers live, by their number. What an instruction on
+/// a channel uses is touched where it starts and where it is waited for.
+/// `table` outlives the result.
 Lives livesOf(const Program &program, const ActionTable &table);
 
 /// The instruction of a list that sends or receives.

@@ -15,7 +15,7 @@
 namespace meshwork::plan {
 namespace {
 
-/// A rank's own thread (channel 0) or one of its communication threads.
+/// A rank's own thread (channel 0) or one of its channels.
 struct Agent {
   uint32_t rank, channel;
 };
@@ -50,10 +50,12 @@ struct Walker {
   const Instruction &instruction(uint32_t index) const {
     return *listOf(order->program, list()).Get(index);
   }
-  /// It moves something in the last action of its list only, not in this one.
-  bool skips(const Collective &op) const {
-    return op.last_only() && !order->oncePerList &&
-           !order->table.isLast(action());
+  /// It meets nobody: the rank does it alone, or it moves something in the last
+  /// action of its list only, not in this one.
+  bool isAlone(const Instruction &at) const {
+    const Collective *op = at.op_as_Collective();
+    return !op || (op->last_only() && !order->oncePerList &&
+                   !order->table.isLast(action()));
   }
 };
 
@@ -220,17 +222,16 @@ private:
       }
       return absl::OkStatus();
     }
-    const Collective &op = *at.op_as_Collective();
-    if (op.channel() == 0) {
-      if (walker.skips(op))
+    if (at.channel() == 0) {
+      if (walker.isAlone(at))
         return absl::OkStatus();
       walker.stop = Stop::collective;
       return arrive({rank, 0});
     }
-    std::vector<uint32_t> &queue = walker.queues[op.channel()];
+    std::vector<uint32_t> &queue = walker.queues[at.channel()];
     queue.push_back(walker.next);
-    return queue.size() == walker.done[op.channel()] + 1
-               ? serve(rank, op.channel())
+    return queue.size() == walker.done[at.channel()] + 1
+               ? serve(rank, at.channel())
                : absl::OkStatus();
   }
 
@@ -239,7 +240,7 @@ private:
     Walker &walker = walkers[rank];
     while (walker.done[channel] < walker.queues[channel].size()) {
       const Instruction &at = walker.instruction(walker.at(channel));
-      if (!walker.skips(*at.op_as_Collective()))
+      if (!walker.isAlone(at))
         return arrive({rank, channel});
       ++walker.done[channel];
     }

@@ -126,7 +126,8 @@ absl::Status decode(const Plan &plan, const Program &program, const View &from,
           false,
           from.shifts() && from.shifts()->size() > 0 ? from.shifts() : nullptr,
           0,
-          spanOf(from.advances())};
+          spanOf(from.advances()),
+          from.updated()};
   MESHWORK_RETURN_IF_ERROR(checkAlone(view));
   MESHWORK_RETURN_IF_ERROR(measureShifts(plan, view));
   MESHWORK_RETURN_IF_ERROR(checkAdvances(view));

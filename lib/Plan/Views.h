@@ -27,6 +27,7 @@ struct ViewInfo {
   const Shifts *shifts; // null: none
   uint64_t reach;       // bytes of the largest sum of shifts on any rank
   absl::Span<const uint64_t> advances; // points into the plan; see plan::View
+  bool updated;                        // likewise
 
   /// Bytes that it lies further in these turns.
   uint64_t advanced(const Turns &turns) const;

@@ -1,4 +1,4 @@
-// One arena: every buffer has an offset at compile time. Largest first into
+// Every buffer has an offset in its arena at compile time. Largest first into
 // the lowest free gap (Pisarchyk and Lee, arXiv 2001.03288, greedy by size).
 #include "dialects/schedule/ProgramTables.h"
 #include "lib/Plan/ProgramLives.h"
@@ -46,6 +46,66 @@ void makeCopies(BufferOp buffer, int64_t copies) {
                       cast<MemRefType>(buffer.getType()).getElementType()));
 }
 
+/// One arena of a program: the device's, or the host's.
+class Arena {
+public:
+  /// `buffers` as the tables number them, `lives` by these numbers.
+  Arena(ArrayRef<BufferOp> buffers, const plan::Lives &lives, bool onHost)
+      : buffers(buffers), lives(lives), onHost(onHost) {}
+
+  /// Its size: every buffer of it has its offset then.
+  int64_t place() {
+    placePersistent();
+    int64_t base = end;
+    for (uint32_t index : largestFirst())
+      placeOne(index, base);
+    return end;
+  }
+
+private:
+  bool holds(BufferOp buffer) const { return buffer.getOnHost() == onHost; }
+
+  /// Side by side, by what they are for.
+  void placePersistent() {
+    for (uint32_t kind = 0; kind <= schedule::getMaxEnumValForBufferKind();
+         ++kind)
+      for (BufferOp buffer : buffers)
+        if (holds(buffer) && buffer.getPersistent() &&
+            static_cast<uint32_t>(buffer.getKind()) == kind) {
+          buffer.setOffset(end);
+          end += aligned(buffer.getSizeBytes());
+        }
+  }
+
+  /// The others; of one size as they come.
+  SmallVector<uint32_t> largestFirst() const {
+    SmallVector<std::tuple<int64_t, uint32_t>> order;
+    for (auto [i, buffer] : llvm::enumerate(buffers))
+      if (BufferOp op = buffer; holds(op) && !op.getPersistent())
+        order.emplace_back(-op.getSizeBytes(), i);
+    llvm::sort(order);
+    return llvm::map_to_vector(order,
+                               [](auto one) { return std::get<1>(one); });
+  }
+
+  void placeOne(uint32_t index, int64_t base) {
+    BufferOp buffer = buffers[index];
+    int64_t size = aligned(buffer.getSizeBytes());
+    int64_t at = lowestGap(placed, base, size, index, lives);
+    buffer.setOffset(at);
+    auto where = llvm::upper_bound(
+        placed, at, [](int64_t a, const Placed &p) { return a < p.begin; });
+    placed.insert(where, {at, at + size, index});
+    end = std::max(end, at + size);
+  }
+
+  ArrayRef<BufferOp> buffers;
+  const plan::Lives &lives;
+  const bool onHost;
+  SmallVector<Placed> placed; // sorted by begin
+  int64_t end = 0;
+};
+
 struct PlanArenaPass : impl::PlanArenaPassBase<PlanArenaPass> {
   LogicalResult plan(schedule::ProgramOp program) {
     if (program.getBody().getOps<schedule::ActionsOp>().empty())
@@ -58,36 +118,9 @@ struct PlanArenaPass : impl::PlanArenaPassBase<PlanArenaPass> {
     auto buffers = llvm::to_vector(program.getBody().getOps<BufferOp>());
     for (auto [i, buffer] : llvm::enumerate(buffers))
       makeCopies(buffer, lives.copiesOf(i));
-    int64_t base = 0;
-    for (uint32_t kind = 0; kind <= schedule::getMaxEnumValForBufferKind();
-         ++kind)
-      for (BufferOp buffer : buffers)
-        if (buffer.getPersistent() &&
-            static_cast<uint32_t>(buffer.getKind()) == kind) {
-          buffer.setOffset(base);
-          base += aligned(buffer.getSizeBytes());
-        }
-    SmallVector<std::tuple<int64_t, uint32_t>>
-        order; // largest first, then as they come
-    for (auto [i, buffer] : llvm::enumerate(buffers)) {
-      BufferOp op = buffer;
-      if (!op.getPersistent())
-        order.emplace_back(-op.getSizeBytes(), i);
-    }
-    llvm::sort(order);
-    SmallVector<Placed> placed;
-    int64_t end = base;
-    for (auto [negativeSize, index] : order) {
-      BufferOp buffer = buffers[index];
-      int64_t size = aligned(buffer.getSizeBytes());
-      int64_t at = lowestGap(placed, base, size, index, lives);
-      buffer.setOffset(at);
-      auto where = llvm::upper_bound(
-          placed, at, [](int64_t a, const Placed &p) { return a < p.begin; });
-      placed.insert(where, {at, at + size, index});
-      end = std::max(end, at + size);
-    }
-    program.setArenaBytes(end);
+    program.setArenaBytes(Arena(buffers, lives, /*onHost=*/false).place());
+    if (int64_t bytes = Arena(buffers, lives, /*onHost=*/true).place())
+      program.setHostBytes(bytes);
     return success();
   }
 

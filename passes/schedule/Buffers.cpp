@@ -44,10 +44,10 @@ Place Buffers::make(const Twine &name, BufferKind kind, bool isPersistent,
   if (!firstList) // Buffers are many, and looking past them each time is slow.
     firstList = *program.getBody().getOps<ListOp>().begin();
   builder.setInsertionPoint(firstList);
-  auto op = BufferOp::create(builder, program.getLoc(),
-                             MemRefType::get({bytes}, builder.getI8Type()),
-                             name.str(), kind, isPersistent, IntegerAttr(),
-                             /*copies=*/IntegerAttr());
+  auto op = BufferOp::create(
+      builder, program.getLoc(), MemRefType::get({bytes}, builder.getI8Type()),
+      name.str(), kind, isPersistent, /*on_host=*/false,
+      /*offset=*/IntegerAttr(), /*copies=*/IntegerAttr());
   if (stored != SmallVector<int64_t>(shape)) {
     auto rowsOf = [](ArrayRef<int64_t> sizes) {
       return ShapedType::getNumElements(sizes.drop_back());

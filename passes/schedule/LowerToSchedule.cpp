@@ -63,7 +63,7 @@ struct LowerToSchedulePass
           builder, module.getLoc(),
           isPipeline ? "rank" + std::to_string(rank) : "rank",
           isPipeline ? builder.getStringAttr(axis) : StringAttr(),
-          IntegerAttr());
+          /*arena=*/IntegerAttr(), /*host=*/IntegerAttr());
       program.getBody().emplaceBlock();
       if (failed(lower(module, program, kernels)))
         return signalPassFailure();

@@ -10,7 +10,7 @@ namespace {
 
 /// What was started on one channel; it finishes in that order.
 struct Running {
-  SmallVector<CollectiveOp> started;
+  SmallVector<InstructionOpInterface> started;
   size_t finished = 0;
 };
 
@@ -22,10 +22,11 @@ void wait(Block &block, int64_t channel, Running &queue, size_t needed,
       before ? OpBuilder(before) : OpBuilder::atBlockEnd(&block);
   SmallVector<Value> views;
   for (; queue.finished < needed; ++queue.finished)
-    for (Value operand : queue.started[queue.finished].getOperands())
+    for (Value operand : queue.started[queue.finished]->getOperands())
       views.push_back(builder.clone(*operand.getDefiningOp())->getResult(0));
-  CollectiveOp last = queue.started[needed - 1];
-  WaitOp::create(builder, last.getLoc(), last.getSourceAttr(),
+  InstructionOpInterface last = queue.started[needed - 1];
+  WaitOp::create(builder, last.getLoc(),
+                 builder.getStringAttr(last.getSource()),
                  builder.getI64IntegerAttr(0), builder.getI64IntegerAttr(0),
                  builder.getI64IntegerAttr(channel),
                  builder.getI64IntegerAttr(needed), views);
@@ -48,9 +49,9 @@ void insertWaits(Block &block, const Uses &uses,
     for (auto &[channel, queue] : running)
       if (size_t needed = neededBy(op, queue, uses))
         wait(block, channel, queue, needed, op);
-    if (auto collective = dyn_cast<CollectiveOp>(op);
-        collective && collective.getChannel() > 0)
-      running[collective.getChannel()].started.push_back(collective);
+    auto instruction = cast<InstructionOpInterface>(op);
+    if (uint64_t channel = instruction.startsOn())
+      running[static_cast<int64_t>(channel)].started.push_back(instruction);
   }
   for (auto &[channel, queue] : running)
     if (queue.finished < queue.started.size())

@@ -64,7 +64,8 @@ Value viewOf(OpBuilder &builder, Location loc, const Place &place) {
       builder.getI64IntegerAttr(place.offset * width),
       shifts.empty() ? ArrayAttr() : builder.getArrayAttr(shifts),
       advances.empty() ? DenseI64ArrayAttr()
-                       : builder.getDenseI64ArrayAttr(advances));
+                       : builder.getDenseI64ArrayAttr(advances),
+      place.updated ? builder.getUnitAttr() : UnitAttr());
 }
 
 bool mayShareBytes(const Place &a, const Place &b) {

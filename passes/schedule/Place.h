@@ -24,6 +24,8 @@ struct Place {
   /// Elements that each turn of the repeats around moves it by, the outermost
   /// first.
   ::llvm::SmallVector<int64_t, 1> advances = {};
+  /// Of a state: it means the value that this step's update makes.
+  bool updated = false;
   bool operator==(const Place &) const = default;
 };
 

@@ -45,14 +45,19 @@ static bool isReadBefore(Value value, Operation *op, Operation *assign) {
   });
 }
 
-void Placement::findReads(Block &block) {
-  readsIn = &block;
+void Placement::findUses(Block &block) {
+  if (usesIn == &block)
+    return;
+  usesIn = &block;
   reads.clear();
+  assigns.clear();
   for (Operation &op : block) {
     if (auto parameter = dyn_cast<transformer::ParameterOp>(op))
       reads[parameter.getName()].push_back(&op);
     if (auto state = dyn_cast<StateOp>(op))
       reads[state.getName()].push_back(&op);
+    if (auto assign = dyn_cast<AssignOp>(op))
+      assigns[assign.getName()].push_back(assign);
   }
 }
 
@@ -75,8 +80,7 @@ bool Placement::areReadBefore(AssignOp assign, Operation *maker) {
   Block &block = *assign->getBlock();
   if (!maker || maker->getBlock() != &block)
     return false;
-  if (readsIn != &block)
-    findReads(block);
+  findUses(block);
   // What is read behind `assign` is the new content.
   return llvm::all_of(reads[assign.getName()], [&](Operation *read) {
     return assign->isBeforeInBlock(read) ||
@@ -85,16 +89,37 @@ bool Placement::areReadBefore(AssignOp assign, Operation *maker) {
   });
 }
 
-/// The state that `assign` writes, or its part.
+/// What a later step finds: of others each step makes its own.
+static bool outlivesStep(const StateKey &key) {
+  return key.kind == StateKind::weight || key.kind == StateKind::master ||
+         key.kind == StateKind::optimizer;
+}
+
+Place Placement::read(Operation *op) {
+  StateKey key = keyOf(op);
+  Place place = states.of(key, tensorType(op->getResult(0)));
+  findUses(*op->getBlock());
+  place.updated = outlivesStep(key) &&
+                  llvm::any_of(assigns[key.name], [&](AssignOp assign) {
+                    return mayShareBytes(key, assign.getKey()) &&
+                           assign->isBeforeInBlock(op);
+                  });
+  return place;
+}
+
 FailureOr<Place> Placement::ofState(AssignOp assign) {
   StateKey key = assign.getKey();
   RankedTensorType type = tensorType(assign.getValue());
+  auto updated = [&](Place place) {
+    place.updated = outlivesStep(key);
+    return place;
+  };
   if (!assign.getDim())
-    return states.of(key, type);
+    return updated(states.of(key, type));
   for (auto op : assign->getParentOfType<func::FuncOp>().getOps<StateOp>())
     if (op.getKey() == key)
-      return partOf(states.of(key, op.getType()), op.getType(),
-                    assign.getDimAttr(), assign.getOffset(), type);
+      return updated(partOf(states.of(key, op.getType()), op.getType(),
+                            assign.getDimAttr(), assign.getOffset(), type));
   return assign.emitOpError("writes part of a state that nothing here reads");
 }
 
@@ -139,10 +164,8 @@ FailureOr<Place> Placement::find(Value value) {
     return partOf(*whole, tensorType(slice.getInput()), slice.getDimAttr(),
                   slice.getOffset(), type);
   }
-  if (auto parameter = dyn_cast_or_null<transformer::ParameterOp>(op))
-    return states.of({StateKind::weight, parameter.getName()}, type);
-  if (auto read = dyn_cast_or_null<StateOp>(op))
-    return states.of(read.getKey(), type);
+  if (isa_and_nonnull<transformer::ParameterOp, StateOp>(op))
+    return read(op);
   if (auto input = dyn_cast_or_null<StepInputOp>(op))
     return states.stepInput(input);
   for (Operation *user : value.getUsers()) {

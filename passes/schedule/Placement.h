@@ -17,7 +17,7 @@ public:
         mesh(mesh::meshOf(module)) {}
 
   ::mlir::FailureOr<Place> of(::mlir::Value value);
-  /// Of the state that `assign` writes, or of the part of it.
+  /// Of the state that `assign` writes, or of the part of it, as it is then.
   ::mlir::FailureOr<Place> ofState(transformer::AssignOp assign);
   /// Where it lies, if that has been asked before; else null.
   const Place *known(::mlir::Value value) const {
@@ -39,14 +39,18 @@ private:
   ::mlir::FailureOr<Place> yielded(::mlir::Value value,
                                    transformer::RepeatOp repeat);
   ::mlir::FailureOr<Place> gathered(mesh::AllGatherOp gather);
-  void findReads(::mlir::Block &block);
+  /// Where a read of a state finds it, and whether an assignment in front of it
+  /// has changed it.
+  Place read(::mlir::Operation *op);
+  void findUses(::mlir::Block &block);
   /// Whether nothing behind `maker` reads what the state holds before `assign`.
   bool areReadBefore(transformer::AssignOp assign, ::mlir::Operation *maker);
 
   mesh::MeshAttr mesh; // null: one rank
   // Of the states in a block, by parameter.
-  ::mlir::Block *readsIn = nullptr;
+  ::mlir::Block *usesIn = nullptr;
   ::llvm::StringMap<::llvm::SmallVector<::mlir::Operation *>> reads;
+  ::llvm::StringMap<::llvm::SmallVector<transformer::AssignOp>> assigns;
   ::llvm::DenseMap<::mlir::Value, Place> places;
 };
 

@@ -1,10 +1,10 @@
-// The arena of one rank, byte by byte: each element's value in double
+// The arenas of one rank, byte by byte: each element's value in double
 // precision, at the bytes where the plan has it, and the buffer it was written
 // through. What real memory would answer with some number is a mistake here: a
 // read of bytes that were never written, or were written through another
 // buffer, in another type or in part.
 //
-//   ByteMemory memory(program.arena_bytes());
+//   ByteMemory memory(plan::bytesOfArenas(program));
 //   memory.write(64, {plan::DType::f32, buffer}, 0.5);
 //   const double *value = memory.find(64, {plan::DType::f32, buffer});
 #pragma once

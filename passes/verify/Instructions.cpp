@@ -60,6 +60,7 @@ public:
   absl::Status operator()(const plan::RotaryTable &op);
   absl::Status operator()(const plan::Fill &op);
   absl::Status operator()(const plan::CopyBlock &op);
+  absl::Status operator()(const plan::Copy &op);
   template <typename Other> absl::Status operator()(const Other &) {
     return absl::InternalError("is no instruction of one rank");
   }
@@ -297,6 +298,11 @@ absl::Status Runner::operator()(const plan::CopyBlock &op) {
       dst.at(index) = src.at(from);
   });
   on.write(op.dst(), dst);
+  return on.status();
+}
+
+absl::Status Runner::operator()(const plan::Copy &op) {
+  on.write(op.dst(), on.read(op.src()));
   return on.status();
 }
 } // namespace

@@ -135,7 +135,7 @@ absl::Status Machine::perform(uint32_t rank,
   Runner &runner = *ranks[rank];
   if (instruction.op_as_Wait())
     return absl::OkStatus();
-  if (instruction.op_as_Collective())
+  if (instruction.op_as_Collective() || instruction.channel() > 0)
     return arrive(rank, instruction);
   if (instruction.op_as_Send() || instruction.op_as_Receive())
     return startTransfer(rank, instruction);
@@ -149,14 +149,23 @@ absl::Status Machine::perform(uint32_t rank,
 absl::Status Machine::arrive(uint32_t rank,
                              const plan::Instruction &instruction) {
   Runner &runner = *ranks[rank];
-  const plan::Collective &op = *instruction.op_as_Collective();
-  Arrival arrival{&instruction, &op, {}, false};
-  arrival.isSkipped =
-      op.last_only() && !runner.state.tables().table.isLast(runner.action);
-  for (const plan::Transfer *part : *op.parts())
+  const plan::Collective *op = instruction.op_as_Collective();
+  Arrival arrival{&instruction, op, {}, false};
+  auto add = [&](const auto &part) {
     arrival.parts.push_back(
-        {runner.state.view(part->src()), runner.state.view(part->dst())});
-  if (op.channel() > 0 && !arrival.isSkipped)
+        {runner.state.view(part.src()), runner.state.view(part.dst())});
+  };
+  if (op) {
+    arrival.isSkipped =
+        op->last_only() && !runner.state.tables().table.isLast(runner.action);
+    for (const plan::Transfer *part : *op->parts())
+      add(*part);
+  } else if (const plan::Copy *copy = instruction.op_as_Copy()) {
+    add(*copy);
+  } else {
+    return runtime::cannotStart(instruction);
+  }
+  if (instruction.channel() > 0 && !arrival.isSkipped)
     for (const Arrival::Part &part : arrival.parts) {
       // What it writes may be a part of what it reads, or the other way round.
       MESHWORK_RETURN_IF_ERROR(runner.state.begin(part.dst, Use::writes));
@@ -164,7 +173,7 @@ absl::Status Machine::arrive(uint32_t rank,
       MESHWORK_RETURN_IF_ERROR(runner.state.begin(part.src, Use::reads));
       runner.state.mark(part.dst, Use::writes);
     }
-  runner.channels.waiting[op.channel()].push_back(std::move(arrival));
+  runner.channels.waiting[instruction.channel()].push_back(std::move(arrival));
   return absl::OkStatus();
 }
 
@@ -205,18 +214,34 @@ absl::StatusOr<bool> Machine::advance(uint32_t rank) {
 
 //===-- All ranks -----------------------------------------------------------//
 
+void Machine::pop(uint32_t rank, uint32_t channel) {
+  Runner &runner = *ranks[rank];
+  runner.channels.waiting[channel].pop_front();
+  ++runner.channels.done[channel];
+  runner.at += channel == 0;
+}
+
+absl::Status Machine::finishAlone(uint32_t rank, uint32_t channel) {
+  RankState &state = ranks[rank]->state;
+  const Arrival &arrival = ranks[rank]->channels.waiting[channel].front();
+  if (!arrival.isSkipped)
+    for (const Arrival::Part &part : arrival.parts) {
+      state.end(part.src, Use::reads);
+      state.end(part.dst, Use::writes);
+      absl::StatusOr<interpreter::Tensor> values = state.read(part.src);
+      MESHWORK_RETURN_IF_ERROR(at(rank, values.status()));
+      MESHWORK_RETURN_IF_ERROR(at(rank, state.write(part.dst, *values)));
+    }
+  pop(rank, channel);
+  return absl::OkStatus();
+}
+
 absl::StatusOr<bool> Machine::moveChannel(uint32_t rank, uint32_t channel) {
   std::deque<Arrival> &queue = ranks[rank]->channels.waiting[channel];
   if (queue.empty())
     return false;
-  auto pop = [&](uint32_t of) {
-    Runner &runner = *ranks[of];
-    runner.channels.waiting[channel].pop_front();
-    ++runner.channels.done[channel];
-    runner.at += channel == 0;
-  };
-  if (queue.front().isSkipped) {
-    pop(rank);
+  if (queue.front().isSkipped || !queue.front().op) {
+    MESHWORK_RETURN_IF_ERROR(finishAlone(rank, channel));
     return true;
   }
   std::vector<uint32_t> axes(queue.front().op->axes()->begin(),
@@ -228,7 +253,7 @@ absl::StatusOr<bool> Machine::moveChannel(uint32_t rank, uint32_t channel) {
   std::vector<const Arrival *> arrivals;
   for (uint32_t member : group) {
     const auto &theirs = ranks[member]->channels.waiting[channel];
-    if (theirs.empty() || theirs.front().isSkipped ||
+    if (theirs.empty() || theirs.front().isSkipped || !theirs.front().op ||
         !std::equal(axes.begin(), axes.end(),
                     theirs.front().op->axes()->begin(),
                     theirs.front().op->axes()->end()))
@@ -243,7 +268,7 @@ absl::StatusOr<bool> Machine::moveChannel(uint32_t rank, uint32_t channel) {
     }
   MESHWORK_RETURN_IF_ERROR(at(rank, meet(members, arrivals)));
   for (uint32_t member : group)
-    pop(member);
+    pop(member, channel);
   return true;
 }
 

@@ -70,6 +70,9 @@ private:
   /// All that have what they wait for. Whether there was something.
   absl::StatusOr<bool> moveAll();
   absl::StatusOr<bool> moveChannel(uint32_t rank, uint32_t channel);
+  /// The first there, which meets nobody.
+  absl::Status finishAlone(uint32_t rank, uint32_t channel);
+  void pop(uint32_t rank, uint32_t channel);
   absl::StatusOr<bool> moveLanes();
 
   bool isDone(const Runner &runner) const {

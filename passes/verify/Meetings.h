@@ -9,10 +9,11 @@
 
 namespace meshwork::verify {
 
-/// A rank at one collective. Its views are where its list found them.
+/// A rank at one collective, or at a copy on a channel. Its views are where its
+/// list found them.
 struct Arrival {
   const plan::Instruction *instruction;
-  const plan::Collective *op;
+  const plan::Collective *op; // null: a copy
   struct Part {
     PlacedView src, dst;
   };
@@ -20,9 +21,9 @@ struct Arrival {
   bool isSkipped; // last_only, in another action than the last
 };
 
-/// A rank's collectives, in the order in which it comes to them. Channel 0 is
-/// the rank itself, which goes on when its collective is done; the others run
-/// beside it.
+/// A rank's collectives and what its channels run, in the order in which it
+/// comes to them. Channel 0 is the rank itself, which goes on when its
+/// collective is done; the others run beside it.
 struct Channels {
   static constexpr size_t most = 8;
   std::array<std::deque<Arrival>, most + 1> waiting;

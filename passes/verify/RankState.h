@@ -1,6 +1,7 @@
 // A rank while a plan runs: where its views are, and what they hold.
 #pragma once
 
+#include "lib/Plan/Spaces.h"
 #include "passes/interpreter/Tensor.h"
 #include "passes/verify/ByteMemory.h"
 #include "runtime/machine/Executor.h"
@@ -48,7 +49,7 @@ public:
 
 private:
   RankState(runtime::RankProgram program)
-      : of(std::move(program)), memory(of.program.arena_bytes()) {}
+      : of(std::move(program)), memory(plan::bytesOfArenas(of.program)) {}
   std::string nameOfBuffer(uint32_t buffer) const;
   absl::Status problemAt(const PlacedView &view, uint64_t place,
                          const char *does) const;

@@ -23,12 +23,13 @@ std::vector<char> spread(const plan::Plan &plan) {
   constexpr uint64_t alignment = 64;
   std::unique_ptr<plan::PlanT> tables(plan.UnPack());
   for (auto &program : tables->programs) {
-    uint64_t end = 0;
+    program->arena_bytes = program->host_bytes = 0;
     for (auto &buffer : program->buffers) {
+      uint64_t &end = buffer->space == plan::Space::host ? program->host_bytes
+                                                         : program->arena_bytes;
       buffer->offset = end;
       end += (buffer->size_bytes + alignment - 1) / alignment * alignment;
     }
-    program->arena_bytes = end;
   }
   flatbuffers::FlatBufferBuilder builder;
   builder.Finish(plan::Plan::Pack(builder, tables.get()),

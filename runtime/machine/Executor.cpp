@@ -2,6 +2,7 @@
 #include "absl/strings/str_cat.h"
 #include "lib/Plan/Programs.h"
 #include "lib/Plan/Shards.h"
+#include "lib/Plan/Spaces.h"
 #include "lib/Plan/StatusMacros.h"
 #include "runtime/machine/Clock.h"
 #include <algorithm>
@@ -100,7 +101,7 @@ RankProgram::create(const plan::Plan &plan, uint32_t rank, const Mesh &mesh) {
                              isCopied ? lives->groupOf(view.buffer) : 0,
                              isCopied ? plan::bytesOfCopy(buffer) : 0});
     made.shifts.push_back(shift);
-    made.places.push_back(buffer.offset() + view.offset + shift);
+    made.places.push_back(plan::placeOf(program, buffer) + view.offset + shift);
   }
   return made;
 }
@@ -195,6 +196,13 @@ std::vector<layout::Cut> RankProgram::cutsOf(const plan::Input &input,
   });
 }
 
+absl::Status cannotStart(const plan::Instruction &instruction) {
+  return absl::FailedPreconditionError(absl::StrCat(
+      plan::EnumNameOperation(instruction.op_type()), " on channel ",
+      instruction.channel(),
+      ": channels run collectives and copies, expected channel 0"));
+}
+
 CollectiveRequest RankProgram::request(const plan::Instruction &collective,
                                        std::byte *arena) const {
   const plan::Collective &op = *collective.op_as_Collective();
@@ -204,7 +212,7 @@ CollectiveRequest RankProgram::request(const plan::Instruction &collective,
   request.axes.assign(op.axes()->begin(), op.axes()->end());
   request.sources.assign(orEmpty(op.sources()).begin(),
                          orEmpty(op.sources()).end());
-  request.channel = op.channel();
+  request.channel = collective.channel();
   request.anyOrder = op.any_order();
   request.name = collective.name() ? collective.name()->str() : std::string();
   auto find = [&](uint32_t view) { return viewIn(*this, arena, view); };

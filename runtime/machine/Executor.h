@@ -27,7 +27,7 @@ struct RankProgram {
   uint32_t rank;
   std::vector<plan::ViewInfo> views;
   std::vector<uint64_t> shifts; // bytes that each view's shifts come to
-  std::vector<uint64_t> places; // of views, from the start of the arena
+  std::vector<uint64_t> places; // of views; see lib/Plan/Spaces.h
   plan::ActionTable table;
   std::vector<std::vector<uint32_t>> setting; // see settingActions
   plan::Copies copies;                        // of buffers, by action
@@ -69,6 +69,9 @@ struct RankProgram {
   std::vector<Moving> moving = {};
   Where now = {};
 };
+
+/// Of what no device starts on a channel.
+absl::Status cannotStart(const plan::Instruction &instruction);
 
 /// Places [begin, end) of RankProgram.turns, in one action of a step.
 struct ListRun {
@@ -119,7 +122,7 @@ public:
   virtual absl::Status run(const ListRun &list,
                            InstructionObserver *observer) = 0;
 
-  // Bytes at a place of the arena.
+  // Bytes at a place (RankProgram.places).
   virtual absl::Status write(uint64_t place,
                              absl::Span<const std::byte> bytes) = 0;
   virtual absl::Status read(uint64_t place, absl::Span<std::byte> bytes) = 0;
@@ -135,7 +138,8 @@ public:
   virtual bool runsBehind() const { return false; }
   /// Lives as long as this; made before the first step.
   absl::StatusOr<Readout *> addReadout();
-  /// The arena, where the host can use it in place; null elsewhere.
+  /// The arenas, one behind the other, where the host can use both in place;
+  /// null elsewhere.
   virtual std::byte *hostArena() = 0;
 
   /// Threads of this rank on the host.

@@ -25,7 +25,7 @@ struct BoundInstruction {
   std::unique_ptr<Transfer> transfer;
   const plan::Wait *wait = nullptr;
   const plan::Instruction *source = nullptr;
-  uint32_t channel = 0;                      // of a collective
+  uint32_t channel = 0;                      // that it is started on
   bool lastOnly = false;                     // of a collective
   uint32_t setsIn = plan::ActionTable::none; // the action; later ones add
 };
@@ -66,6 +66,8 @@ protected:
                                       CollectiveRequest request) = 0;
   virtual absl::Status bindTransfer(Bound &bound, uint32_t list,
                                     PairRequest request) = 0;
+  /// Makes its channel, if it is the first there.
+  virtual absl::Status bindChannel(Bound &bound) = 0;
 
   // How it does them.
   /// The list begins: nothing is under way in channels.
@@ -75,8 +77,8 @@ protected:
   virtual absl::Status compute(const Bound &one, bool sets) = 0;
   virtual absl::Status meet(const Bound &collective, CommTimes &spent) = 0;
   /// In its channel; one that is skipped still counts there.
-  virtual absl::Status start(const Bound &collective, bool isSkipped,
-                             uint32_t at, CommTimes &spent) = 0;
+  virtual absl::Status start(const Bound &one, bool isSkipped, uint32_t at,
+                             CommTimes &spent) = 0;
   virtual absl::Status join(const plan::Wait &wait, const ListRun &list) = 0;
   virtual absl::Status startTransfer(const Bound &one, const ListRun &list) = 0;
   /// What runs next may disturb it. With an observer it has ended behind this.
@@ -136,19 +138,23 @@ ListExecutor<Bound>::bind(Bound &bound, uint32_t list, uint32_t instruction,
   const plan::Instruction &source =
       *plan::listOf(program.program, list).Get(instruction);
   bound.source = &source;
+  bound.channel = source.channel();
   bound.setsIn = program.setting[list][instruction];
   bound.wait = source.op_as_Wait();
   absl::Status status;
   if (const plan::Collective *op = source.op_as_Collective()) {
-    bound.channel = op->channel();
     bound.lastOnly = op->last_only();
     status = bindCollective(bound, program.request(source, arena));
   } else if (source.op_as_Send() || source.op_as_Receive()) {
     status =
         bindTransfer(bound, list, program.pairRequest(list, setup.mesh, arena));
   } else if (!bound.wait) {
-    status = bindCompute(bound, list, instruction);
+    status = bound.channel == 0 || source.op_as_Copy()
+                 ? bindCompute(bound, list, instruction)
+                 : cannotStart(source);
   }
+  if (status.ok() && bound.channel > 0)
+    status = bindChannel(bound);
   if (status.ok())
     return status;
   return absl::Status(status.code(),
@@ -190,6 +196,8 @@ template <typename Bound>
 absl::Status ListExecutor<Bound>::perform(const ListRun &list, uint32_t at,
                                           CommTimes &spent) {
   const Bound &one = boundOf(list)[at];
+  if (one.channel > 0)
+    return start(one, skips(one, list), at, spent);
   if (one.compute)
     return compute(one, /*sets=*/list.action == one.setsIn);
   if (one.wait)
@@ -198,8 +206,6 @@ absl::Status ListExecutor<Bound>::perform(const ListRun &list, uint32_t at,
     underWay[list.action] = {&one, list, steadyNs()};
     return startTransfer(one, list);
   }
-  if (one.channel > 0)
-    return start(one, skips(one, list), at, spent);
   return skips(one, list) ? absl::OkStatus() : meet(one, spent);
 }
 

@@ -9,6 +9,9 @@ namespace meshwork::runtime {
 struct StepState {
   /// It is the first of the step to add to its destination, so it sets it.
   bool sets = false;
+  /// It runs on a thread of its own, beside the rank's: that one's team is
+  /// busy.
+  bool isAlone = false;
 };
 
 /// Whether this run adds to the destination; see plan::Accumulate.

@@ -59,8 +59,7 @@ uint32_t Rank::numChannels() const {
   uint32_t most = 0;
   for (uint32_t list = 0; list < table().lists().size(); ++list)
     for (const plan::Instruction *instruction : plan::listOf(program(), list))
-      if (const plan::Collective *op = instruction->op_as_Collective())
-        most = std::max(most, op->channel());
+      most = std::max(most, instruction->channel());
   return most;
 }
 

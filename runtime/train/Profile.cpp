@@ -58,9 +58,8 @@ std::vector<Row> collect(const Ranks &ranks, const Recorders &recorders) {
 /// "Matmul", "Collective (channel 2)".
 std::string operationOf(const plan::Instruction &source) {
   std::string text = plan::EnumNameOperation(source.op_type());
-  const plan::Collective *op = source.op_as_Collective();
-  if (op && op->channel() > 0)
-    absl::StrAppend(&text, " (channel ", op->channel(), ")");
+  if (source.channel() > 0)
+    absl::StrAppend(&text, " (channel ", source.channel(), ")");
   return text;
 }
 

@@ -39,17 +39,17 @@ void appendTrackNames(std::string &json, const Rank &of) {
 }
 
 uint32_t trackOf(const Rank &rank, const TraceEvent &event,
-                 const plan::Collective *collective) {
+                 const plan::Instruction &source) {
   if (moves(rank.table().lists()[event.list].kind))
     return firstTransferTrack + event.list;
-  return collective ? 1 + collective->channel() : 0;
+  bool isBeside = source.op_as_Collective() || source.channel() > 0;
+  return isBeside ? 1 + source.channel() : 0;
 }
 
 void appendEvent(std::string &json, const Rank &rank, const TraceEvent &event,
                  int64_t originNs) {
   const plan::Instruction &source = rank.instruction(event.list, event.index);
-  const plan::Collective *collective = source.op_as_Collective();
-  uint32_t track = trackOf(rank, event, collective);
+  uint32_t track = trackOf(rank, event, source);
   absl::StrAppendFormat(
       &json,
       "{\"ph\":\"X\",\"pid\":%d,\"tid\":%d,\"ts\":%.3f,\"dur\":%.3f,\"name\":%"

@@ -59,7 +59,7 @@ TEST(Estimate, isTheSumOfWhatRuns) {
 plan::PlanT beside() {
   plan::PlanT plan = plan::test::tinyPlan({.ranks = 2});
   auto &update = plan::test::updateOf(*plan.programs[0]);
-  update[0]->op.AsCollective()->channel = 1;
+  update[0]->channel = 1;
   auto wait = std::make_unique<plan::InstructionT>();
   plan::WaitT op;
   op.channel = op.count = 1;

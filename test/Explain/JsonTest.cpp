@@ -39,15 +39,15 @@ TEST(Json, hasTheKeysOfTheContract) {
                                 "cause", "count", "kind", "phase"}));
   const Json &ranks = object["rank_classes"][0];
   EXPECT_EQ(keys(ranks),
-            (std::vector<std::string>{"arena_bytes", "buffers", "instructions",
-                                      "parameters", "ranks"}));
+            (std::vector<std::string>{"arena_bytes", "buffers", "host_bytes",
+                                      "instructions", "parameters", "ranks"}));
   EXPECT_EQ(
       keys(ranks["parameters"][0]),
       (std::vector<std::string>{"file_shape", "gradient", "master", "name",
                                 "weight"})); // and what its optimizer keeps
   EXPECT_EQ(keys(ranks["buffers"][0]),
             (std::vector<std::string>{"bytes", "kind", "life", "name",
-                                      "offset_bytes"}));
+                                      "offset_bytes", "space"}));
   EXPECT_EQ(keys(ranks["instructions"][0]),
             (std::vector<std::string>{"bytes", "flops", "name", "operation",
                                       "phase", "reads", "times", "writes"}));

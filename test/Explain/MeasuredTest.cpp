@@ -159,7 +159,7 @@ TEST(Measured, movesTellWhatTheRankHides) {
 TEST(Measured, aChannelIsNoPartOfItsList) {
   plan::PlanT plan = plan::test::tinyPlan({.ranks = 2});
   auto &update = plan::test::updateOf(*plan.programs[0]);
-  update[1]->op.AsCollective()->channel = 1;
+  update[1]->channel = 1;
   auto wait = std::make_unique<plan::InstructionT>();
   plan::WaitT op;
   op.channel = op.count = 1;

@@ -40,7 +40,9 @@ def check_versions(path):
 
 
 # Under the names that they have there.
-PROGRAMS = {"meshwork-run": BIN / "meshwork-run", "wgmma-test": BIN.parent / "test" / "cudaWgmmaTest"}
+TESTS = BIN.parent / "test"
+PROGRAMS = {"meshwork-run": BIN / "meshwork-run", "wgmma-test": TESTS / "cudaWgmmaTest",
+            "copies-test": TESTS / "cudaHostCopyTest"}
 
 
 def copy_program(name, program, out):

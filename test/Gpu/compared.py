@@ -1,4 +1,5 @@
-"""Stages `kernels` and `wgmma`: every instruction of real shapes on the GPU against the CPU, from the same inputs."""
+"""Stages `kernels`, `wgmma` and `copies`: every instruction of real shapes on the GPU against the CPU, from the same
+inputs, and two tests of the runtime's, which find the GPU there and an emulated one elsewhere."""
 import functools
 import re
 
@@ -31,14 +32,22 @@ def wgmma():
     return [Case("wgmma shapes", shapes)]
 
 
+def copies():
+    """Copies between the memories of the GPU and the host, on channels, in whole runs."""
+    return [Case("copies to the host", lambda report, _folder: passes(report, "copies to the host", "copies-test", 50))]
+
+
 def shapes(report, _folder):
-    """A test of the runtime's, which finds the GPU here and an emulated one elsewhere."""
-    done = process.ended([launcher.HERE / "wgmma-test", "--gtest_brief=1"], limit_s=120)
+    passes(report, "wgmma shapes", "wgmma-test", 120)
+
+
+def passes(report, what, program, limit_s):
+    done = process.ended([launcher.HERE / program, "--gtest_brief=1"], limit_s=limit_s)
     lines = (done.stdout + done.stderr).splitlines()
     if any(UNFIT in line for line in lines):
         raise process.NotRun("the GPU has another compute capability than 9.0")
     failed = [line for line in lines if not line.startswith(("[==", "[  PASSED"))]
-    report.add("wgmma shapes", done.returncode == 0, next((x for x in reversed(lines) if "PASSED" in x or "FAILED" in x),
+    report.add(what, done.returncode == 0, next((x for x in reversed(lines) if "PASSED" in x or "FAILED" in x),
                                                           f"exit {done.returncode}"), lines=failed[:40])
 
 

@@ -96,11 +96,12 @@ TEST(PlanCheck, repeats) {
 
 // No turn does what another one does not.
 TEST(PlanCheck, turnsAreAlike) {
-  auto inside = [](auto op, auto change) {
+  auto inside = [](auto op, auto change, uint32_t channel = 0) {
     return [=](PlanT &plan, ProgramT &p) {
       auto made = op(plan);
       change(made);
-      insert(forwardOf(p), marker + 1, "inside", std::move(made));
+      insert(forwardOf(p), marker + 1, "inside", std::move(made)).channel =
+          channel;
       ++repeatOf(p).instructions;
     };
   };
@@ -114,7 +115,8 @@ TEST(PlanCheck, turnsAreAlike) {
       repeating,
       {
           {"forward[4] \"inside\": runs on channel 1 inside a repeat",
-           inside(sum, [](CollectiveT &op) { op.channel = 1; })},
+           inside(
+               sum, [](CollectiveT &) {}, /*channel=*/1)},
           {"runs on channel 0, in the last action only, inside a repeat",
            inside(sum, [](CollectiveT &op) { op.last_only = true; })},
           {"waits inside a repeat",

@@ -228,16 +228,17 @@ TEST(PlanCheck, shapesOfCollectives) {
 
 TEST(PlanCheck, fieldsOfCollectives) {
   auto refuse = [](std::function<void(CollectiveT &)> change,
-                   const char *expected) {
+                   const char *expected, uint32_t channel = 0) {
     WithCollective w;
     change(w.add(Kind::all_gather, w.small, w.big));
+    updateOf(w.p)[0]->channel = channel;
     expectText(w.plan, expected);
   };
   refuse([](auto &op) { op.sources = {0}; }, "only permute has sources");
   refuse([](auto &op) { op.reduction = Reduction::max; }, "reduces nothing");
   refuse([](auto &op) { op.any_order = true; },
          "all_gather with sum in any order, expected the sum of");
-  refuse([](auto &op) { op.channel = 9; }, "channel 9");
+  refuse([](auto &) {}, "channel 9, expected at most 8", /*channel=*/9);
   WithCollective w;
   auto &op = w.add(Kind::permute, w.small, w.tensor({3, 6}));
   op.sources = {1, 2, 3, 0};
@@ -296,17 +297,10 @@ TEST(PlanCheck, partsOfOneBucketMayInterleave) {
   expectText(w.plan, "parts 1 and 2 share bytes");
 }
 
-WaitT waitFor(uint32_t channel, uint32_t count) {
-  WaitT wait;
-  wait.channel = channel;
-  wait.count = count;
-  return wait;
-}
-
 TEST(PlanCheck, waits) {
   WithCollective w;
-  auto &op = w.add(Kind::all_gather, w.small, w.big);
-  op.channel = 2;
+  w.add(Kind::all_gather, w.small, w.big);
+  updateOf(w.p)[0]->channel = 2;
   expectText(w.plan, "update[0] \"moved\" is not waited for before loss_known");
   setLossKnown(w.p, 0);
   expectText(w.plan, "is not waited for before the end of its list");
@@ -317,12 +311,11 @@ TEST(PlanCheck, waits) {
   expectText(w.plan, "before loss_known");
   setLossKnown(w.p, 3);
   wait.count = 2;
-  expectText(w.plan,
-             "waits for collective 2 of channel 2, which has started 1");
+  expectText(w.plan, "waits for the first 2 of channel 2, which has started 1");
   wait.count = 0;
-  expectText(w.plan, "waits for collective 0");
+  expectText(w.plan, "waits for the first 0");
   wait = waitFor(1, 1);
-  expectText(w.plan, "waits for collective 1 of channel 1");
+  expectText(w.plan, "waits for the first 1 of channel 1");
   wait = waitFor(0, 1);
   expectText(w.plan, "waits for channel 0");
 }
@@ -331,7 +324,8 @@ TEST(PlanCheck, waits) {
 TEST(PlanCheck, whatIsUnderwayIsNotTouched) {
   auto plan = [](auto op) {
     WithCollective w;
-    w.add(Kind::all_gather, w.small, w.big).channel = 1;
+    w.add(Kind::all_gather, w.small, w.big);
+    updateOf(w.p)[0]->channel = 1;
     insert(updateOf(w.p), 1, "between", op(w));
     insert(updateOf(w.p), 2, "wait", waitFor(1, 1));
     setLossKnown(w.p, 4);
@@ -363,7 +357,8 @@ TEST(PlanCheck, whatIsUnderwayIsNotTouched) {
 
 TEST(PlanCheck, buffersLiveToTheWait) {
   WithCollective w;
-  w.add(Kind::all_gather, w.small, w.big).channel = 1;
+  w.add(Kind::all_gather, w.small, w.big);
+  updateOf(w.p)[0]->channel = 1;
   insert(updateOf(w.p), 1, "wait", waitFor(1, 1));
   setLossKnown(w.p, 3);
   BufferT &big = *w.p.buffers[w.p.views[w.big]->buffer];
@@ -386,11 +381,11 @@ TEST(PlanCheck, buffersLiveToTheWait) {
 TEST(PlanCheck, channelsAreRehearsed) {
   auto make = [](uint32_t first, uint32_t second) {
     WithCollective w;
-    auto &a = w.add(Kind::all_gather, w.small, w.big);
+    w.add(Kind::all_gather, w.small, w.big);
     uint32_t src = w.tensor({2, 2}), dst = w.tensor({8, 2});
-    auto &b = w.add(Kind::all_gather, src, dst);
-    a.channel = 1;
-    b.channel = 2;
+    w.add(Kind::all_gather, src, dst);
+    updateOf(w.p)[1]->channel = 1;
+    updateOf(w.p)[0]->channel = 2;
     insert(updateOf(w.p), 2, "wait 1", waitFor(1, 1));
     insert(updateOf(w.p), 3, "wait 2", waitFor(2, 1));
     setLossKnown(w.p, 5);
@@ -398,8 +393,8 @@ TEST(PlanCheck, channelsAreRehearsed) {
     setPrograms(w.plan, {0, 1, 0, 1});
     ProgramT &q = *w.plan.programs[1];
     std::swap(updateOf(q)[0], updateOf(q)[1]);
-    opOf<CollectiveT>(*updateOf(q)[0]).channel = first;
-    opOf<CollectiveT>(*updateOf(q)[1]).channel = second;
+    updateOf(q)[0]->channel = first;
+    updateOf(q)[1]->channel = second;
     return std::move(w.plan);
   };
   EXPECT_TRUE(check(make(1, 2)).ok()) << check(make(1, 2));
@@ -408,7 +403,7 @@ TEST(PlanCheck, channelsAreRehearsed) {
   ProgramT &q = *inline_.programs[1];
   updateOf(q).erase(updateOf(q).begin() + 2, updateOf(q).begin() + 4);
   for (size_t i : {0, 1})
-    opOf<CollectiveT>(*updateOf(q)[i]).channel = 0;
+    updateOf(q)[i]->channel = 0;
   setLossKnown(q, 3);
   expectText(inline_, "would wait forever");
 }

@@ -283,6 +283,61 @@ uint32_t addTensor(ProgramT &program, const char *name, BufferKind kind,
                  dtype, std::move(shape));
 }
 
+uint32_t addOnHost(ProgramT &program, const char *name, BufferKind kind,
+                   DType dtype, std::vector<int64_t> shape) {
+  std::swap(program.arena_bytes, program.host_bytes);
+  uint32_t view = addTensor(program, name, kind, dtype, std::move(shape));
+  std::swap(program.arena_bytes, program.host_bytes);
+  program.buffers.back()->space = Space::host;
+  return view;
+}
+
+WaitT waitFor(uint32_t channel, uint32_t count) {
+  WaitT wait;
+  wait.channel = channel;
+  wait.count = count;
+  return wait;
+}
+
+static CopyT copyOf(uint32_t src, uint32_t dst) {
+  CopyT op;
+  op.src = src;
+  op.dst = dst;
+  return op;
+}
+
+/// Between the host and `near`, around instructions 1 to 4 of the update.
+static void moveMomentum(ProgramT &p, uint32_t kept, uint32_t near) {
+  InstructionList &update = updateOf(p);
+  insert(update, 5, "put back", waitFor(2, 1));
+  insert(update, 4, "momentum", copyOf(near, kept)).channel = 2;
+  insert(update, 3, "fetched", waitFor(1, 1));
+  insert(update, 1, "momentum", copyOf(kept, near)).channel = 1;
+}
+
+void addMomentum(PlanT &plan, bool onHost) {
+  ProgramT &p = *plan.programs[0];
+  auto add = onHost ? addOnHost : addTensor;
+  uint32_t kept =
+      add(p, "momentum", BufferKind::optimizer, DType::f32, {rows, width});
+  keep(*p.parameters[0], "momentum", kept);
+  uint32_t near = kept;
+  if (onHost) {
+    near = addTensor(p, "momentum here", BufferKind::workspace, DType::f32,
+                     {rows, width});
+    p.buffers.back()->persistent = false;
+  }
+  uint32_t buffer = p.views[near]->buffer;
+  uint32_t column = addView(p, buffer, DType::f32, {1, rows * width, 1}),
+           changed = addView(p, buffer, DType::f32, {1, rows * width, 1});
+  p.views[changed]->updated = !onHost;
+  opOf<MatmulT>(*updateOf(p)[3]).lhs = changed;
+  insert(updateOf(p), 3, "momentum",
+         matmul(gradColumn, rateCell, column, Accumulate::yes));
+  if (onHost)
+    moveMomentum(p, kept, near);
+}
+
 uint32_t addDocuments(PlanT &plan) {
   ProgramT &program = *plan.programs[0];
   auto input = std::make_unique<InputT>();

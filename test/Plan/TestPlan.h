@@ -93,6 +93,15 @@ uint32_t addTensor(ProgramT &program, const char *name, BufferKind kind,
                    DType dtype, std::vector<int64_t> shape);
 /// The input `documents`; its view.
 uint32_t addDocuments(PlanT &plan);
+/// The same in the host's memory.
+uint32_t addOnHost(ProgramT &program, const char *name, BufferKind kind,
+                   DType dtype, std::vector<int64_t> shape);
+/// Gives "wte" a momentum: the update adds rate * gradient to it, and
+/// rate * momentum to the weight. On the host it is fetched beside the
+/// gradient's sum, on channel 1, and put back beside the weight's update, on
+/// channel 2.
+void addMomentum(PlanT &plan, bool onHost);
+WaitT waitFor(uint32_t channel, uint32_t count);
 /// A row-major view of a buffer, `offset` bytes from its start.
 uint32_t addView(ProgramT &program, uint32_t buffer, DType dtype,
                  std::vector<int64_t> shape, uint64_t offset = 0);

@@ -17,10 +17,6 @@ void runOn(const std::vector<int> &cpus) {
   if (!cpus.empty())
     (void)::pthread_setaffinity_np(::pthread_self(), sizeof(set), &set);
 }
-
-void alone(int64_t items, absl::FunctionRef<void(int64_t, int64_t)> body) {
-  body(0, items);
-}
 } // namespace
 
 Channel::Channel(std::vector<int> cpus)
@@ -37,10 +33,10 @@ Channel::~Channel() {
     thread.join();
 }
 
-void Channel::start(PreparedCollective *collective, uint32_t index) {
+void Channel::start(Work work, uint32_t index) {
   {
     std::lock_guard<std::mutex> lock(mutex);
-    tasks.push_back({collective, index});
+    tasks.push_back({std::move(work), index});
   }
   changed.notify_all();
 }
@@ -68,16 +64,16 @@ void Channel::work(const std::vector<int> &cpus) {
     changed.wait(lock, [&] { return stopping || !tasks.empty(); });
     if (tasks.empty() || !failure.ok())
       return;
-    Task task = tasks.front();
+    Task task = std::move(tasks.front());
     tasks.pop_front();
-    if (!task.collective) {
+    if (!task.work) {
       ++finished;
       changed.notify_all();
       continue;
     }
     lock.unlock();
     Ended one{task.index, steadyNs(), 0, {}};
-    absl::Status status = task.collective->run(alone, one.times);
+    absl::Status status = task.work(one.times);
     one.endNs = steadyNs();
     lock.lock();
     if (status.ok()) {

@@ -1,10 +1,11 @@
-// A communication thread of one rank: runs collectives in the order in which
-// they are started, beside the rank's own thread.
+// A thread beside a rank's own: runs collectives and copies in the order in
+// which they are started.
 #pragma once
 
 #include "runtime/comm/Transport.h"
 #include <condition_variable>
 #include <deque>
+#include <functional>
 #include <mutex>
 #include <thread>
 
@@ -12,7 +13,9 @@ namespace meshwork::runtime {
 
 class Channel {
 public:
-  /// A collective that has run; `index` is what `start` was given.
+  /// Adds what a collective spent.
+  using Work = std::function<absl::Status(CommTimes &)>;
+  /// What has run; `index` is what `start` was given.
   struct Ended {
     uint32_t index;
     int64_t beginNs, endNs;
@@ -29,8 +32,8 @@ public:
   const absl::Status &status() const { return created; }
 
   // All from the rank's own thread.
-  /// Without a collective: one that has nothing to do, but counts.
-  void start(PreparedCollective *collective, uint32_t index);
+  /// Null has nothing to do, but counts.
+  void start(Work work, uint32_t index);
   /// Counts from here; everything started has been waited for.
   void restart();
   /// Until the first `count` since `restart` have ended. After a failure the
@@ -41,7 +44,7 @@ public:
 
 private:
   struct Task {
-    PreparedCollective *collective;
+    Work work;
     uint32_t index;
   };
   void work(const std::vector<int> &cpus);

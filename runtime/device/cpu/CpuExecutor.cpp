@@ -1,5 +1,6 @@
 #include "runtime/device/cpu/CpuExecutor.h"
 #include "lib/Plan/Checked.h"
+#include "lib/Plan/Spaces.h"
 #include "runtime/device/cpu/MeasurePeak.h"
 #include "runtime/machine/Clock.h"
 #include <algorithm>
@@ -30,7 +31,7 @@ absl::StatusOr<uint64_t> neededBytes(const plan::Program &program,
   if (!scratch.ok())
     return scratch;
   uint64_t bytes = 0;
-  if (!plan::checkedAdd(program.arena_bytes(),
+  if (!plan::checkedAdd(plan::bytesOfArenas(program),
                         *scratch * static_cast<uint64_t>(threads), bytes))
     return plan::bad("its memory does not fit 64 bits");
   return bytes;
@@ -69,7 +70,7 @@ absl::Status CpuExecutor::allocate() {
   MESHWORK_RETURN_IF_ERROR(scratch.status());
   workspacePerThread = *scratch;
   absl::StatusOr<Arena> memory =
-      Arena::create(setup.program.program.arena_bytes());
+      Arena::create(plan::bytesOfArenas(setup.program.program));
   MESHWORK_RETURN_IF_ERROR(memory.status());
   arena = std::move(*memory);
   memory = Arena::create(workspacePerThread *
@@ -99,8 +100,12 @@ absl::Status CpuExecutor::bindCollective(Bound &bound,
   MESHWORK_ASSIGN_OR_RETURN(
       bound.collective,
       setup.transport.prepare(setup.program.rank, std::move(request)));
-  // Its thread starts here, not in a step.
-  return bound.channel > 0 ? channel(bound.channel).status() : absl::OkStatus();
+  return absl::OkStatus();
+}
+
+/// Its thread starts here, not in a step.
+absl::Status CpuExecutor::bindChannel(Bound &bound) {
+  return channel(bound.channel).status();
 }
 
 absl::Status CpuExecutor::bindTransfer(Bound &bound, uint32_t /*list*/,
@@ -139,9 +144,24 @@ absl::Status CpuExecutor::meet(const Bound &one, CommTimes &spent) {
   return one.collective->run(onTeam(*threads), spent);
 }
 
+/// What runs on a channel has that one thread.
+static void alone(int64_t items,
+                  absl::FunctionRef<void(int64_t, int64_t)> body) {
+  body(0, items);
+}
+
+static Channel::Work workOf(const CpuInstruction &one) {
+  if (PreparedCollective *collective = one.collective.get())
+    return [=](CommTimes &spent) { return collective->run(alone, spent); };
+  return [compute = one.compute.get()](CommTimes &) {
+    compute->run({.isAlone = true});
+    return absl::OkStatus();
+  };
+}
+
 absl::Status CpuExecutor::start(const Bound &one, bool isSkipped, uint32_t at,
                                 CommTimes & /*spent*/) {
-  channel(one.channel).start(isSkipped ? nullptr : one.collective.get(), at);
+  channel(one.channel).start(isSkipped ? nullptr : workOf(one), at);
   return absl::OkStatus();
 }
 

@@ -32,6 +32,7 @@ private:
   Channel &channel(uint32_t number);
 
   absl::Status bindCollective(Bound &bound, CollectiveRequest request) override;
+  absl::Status bindChannel(Bound &bound) override;
   absl::Status bindTransfer(Bound &bound, uint32_t list,
                             PairRequest request) override;
   void restartChannels() override;

@@ -34,7 +34,7 @@ struct ProgramOnRank {
 struct PrepareContext {
   const plan::Plan &plan;
   const plan::Program &program;
-  std::byte *arena;     // program.arena_bytes, aligned to 64
+  std::byte *arena;     // both (plan::bytesOfArenas), aligned to 64
   std::byte *workspace; // team.size() * workspaceBytesPerThread, aligned to 64
   uint64_t workspaceBytesPerThread; // a multiple of 64
   ThreadTeam &team;

@@ -2,6 +2,7 @@
 
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_join.h"
+#include "lib/Plan/Spaces.h"
 
 namespace meshwork::runtime::cpu {
 
@@ -40,7 +41,8 @@ absl::StatusOr<Tensor> tensorOf(const ProgramOnRank &onRank, uint32_t index,
   Tensor tensor;
   tensor.dtype = view.dtype();
   tensor.offset =
-      program.buffers()->Get(view.buffer())->offset() + view.offset();
+      plan::placeOf(program, *program.buffers()->Get(view.buffer())) +
+      view.offset();
   if (!onRank.shifts.empty())
     tensor.offset += onRank.shifts[index];
   if (view.shape())

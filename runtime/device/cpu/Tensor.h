@@ -18,9 +18,9 @@ using plan::DType;
 using plan::bytesOf;
 const char *nameOf(DType type);
 
-/// A strided tensor at a fixed place in the arena.
+/// A strided tensor at a fixed place in the arenas.
 struct Tensor {
-  uint64_t offset = 0; // bytes from the start of the arena
+  uint64_t offset = 0; // its place; see lib/Plan/Spaces.h
   DType dtype = DType::f32;
   std::vector<int64_t> shape;
   std::vector<int64_t> strides; // in elements

@@ -9,7 +9,13 @@
 namespace meshwork::runtime::cuda {
 namespace {
 struct Channel {
-  uint32_t started = 0, waited = 0;
+  std::vector<bool> started; // whether each is a collective
+  uint32_t waited = 0;
+
+  bool mayMove() const {
+    return std::find(started.begin() + std::min<size_t>(waited, started.size()),
+                     started.end(), true) != started.end();
+  }
 };
 } // namespace
 
@@ -22,12 +28,11 @@ std::vector<uint32_t> channelsBeside(const plan::Instructions &list) {
       waited = std::max(waited, wait->count());
     }
     beside.push_back(static_cast<uint32_t>(
-        std::count_if(channels.begin(), channels.end(), [](const auto &one) {
-          return one.second.started > one.second.waited;
-        })));
-    if (const plan::Collective *op = instruction->op_as_Collective();
-        op && op->channel() > 0)
-      ++channels[op->channel()].started;
+        std::count_if(channels.begin(), channels.end(),
+                      [](const auto &one) { return one.second.mayMove(); })));
+    if (instruction->channel() > 0)
+      channels[instruction->channel()].started.push_back(
+          instruction->op_as_Collective());
   }
   return beside;
 }

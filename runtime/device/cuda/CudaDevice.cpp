@@ -44,8 +44,8 @@ static size_t communicatorsOf(const plan::Plan &plan) {
       for (const plan::Instruction *instruction :
            plan::listOf(*program, list)) {
         if (const plan::Collective *op = instruction->op_as_Collective())
-          groups.insert(
-              {op->channel(), {op->axes()->begin(), op->axes()->end()}});
+          groups.insert({instruction->channel(),
+                         {op->axes()->begin(), op->axes()->end()}});
         lanes += instruction->op_as_Send() || instruction->op_as_Receive();
       }
     most = std::max(most, groups.size() + lanes);

@@ -2,6 +2,7 @@
 #include "absl/strings/str_cat.h"
 #include "runtime/device/cuda/Beside.h"
 #include <algorithm>
+#include <cstring>
 #include <sys/prctl.h>
 
 namespace meshwork::runtime::cuda {
@@ -25,6 +26,7 @@ CudaExecutor::create(const ExecutorSetup &setup, const CudaSetup &cuda) {
                            moving,
                            setup.mesh,
                            made->arena.address(),
+                           made->hostMemory.data(),
                            made->workspace.address(),
                            workspaceBytes,
                            made->blas.get(),
@@ -96,6 +98,9 @@ absl::Status CudaExecutor::allocate() {
   else
     MESHWORK_ASSIGN_OR_RETURN(
         arena, DeviceMemory::create(cuda.gpu, program.arena_bytes()));
+  if (program.host_bytes() > 0)
+    MESHWORK_ASSIGN_OR_RETURN(
+        hostMemory, PinnedMemory::create(cuda.gpu, program.host_bytes()));
   MESHWORK_ASSIGN_OR_RETURN(
       workspace,
       DeviceMemory::create(cuda.gpu, program.workspace_bytes_per_thread()));
@@ -114,12 +119,19 @@ absl::Status CudaExecutor::allocate() {
 /// Blocks of parameters may end before their buffers do.
 absl::Status CudaExecutor::clearPersistent() {
   const Driver &driver = cuda.gpu.driver();
-  for (const plan::Buffer *buffer : *setup.program.program.buffers())
-    if (buffer->persistent() && buffer->size_bytes() > 0)
+  const plan::Program &program = setup.program.program;
+  for (const plan::Buffer *buffer : *program.buffers()) {
+    if (!buffer->persistent() || buffer->size_bytes() == 0)
+      continue;
+    uint64_t place = plan::placeOf(program, *buffer);
+    if (std::byte *at = onHost(place))
+      std::memset(at, 0, buffer->size_bytes());
+    else
       MESHWORK_RETURN_IF_ERROR(
-          driver.check(driver.fillBytes(arena.address() + buffer->offset(), 0,
+          driver.check(driver.fillBytes(arena.address() + place, 0,
                                         buffer->size_bytes(), main->stream()),
                        "clearing memory"));
+  }
   return main->finish();
 }
 
@@ -152,17 +164,30 @@ absl::Status CudaExecutor::write(uint64_t place,
                                  absl::Span<const std::byte> bytes) {
   // Weights may be saved by another thread than that of the rank.
   MESHWORK_RETURN_IF_ERROR(cuda.gpu.makeCurrent());
+  if (std::byte *at = onHost(place)) {
+    MESHWORK_RETURN_IF_ERROR(settle());
+    std::memcpy(at, bytes.data(), bytes.size());
+    return absl::OkStatus();
+  }
   return addHint(staging->write(arena.address() + place, bytes));
 }
 
 absl::Status CudaExecutor::read(uint64_t place, absl::Span<std::byte> bytes) {
   MESHWORK_RETURN_IF_ERROR(cuda.gpu.makeCurrent());
+  if (onHost(place)) {
+    MESHWORK_RETURN_IF_ERROR(settle());
+    return readBeside(place, bytes);
+  }
   return addHint(staging->read(arena.address() + place, bytes));
 }
 
 absl::Status CudaExecutor::readBeside(uint64_t place,
                                       absl::Span<std::byte> bytes) {
   MESHWORK_RETURN_IF_ERROR(cuda.gpu.makeCurrent());
+  if (const std::byte *at = onHost(place)) {
+    std::memcpy(bytes.data(), at, bytes.size());
+    return absl::OkStatus();
+  }
   std::lock_guard<std::mutex> lock(beside.mutex);
   return beside.staging->read(arena.address() + place, bytes);
 }

@@ -2,6 +2,7 @@
 // and lists that are captured once as CUDA graphs and launched from then on.
 #pragma once
 
+#include "lib/Plan/Spaces.h"
 #include "runtime/device/cuda/DeviceTransport.h"
 #include "runtime/device/cuda/Dnn.h"
 #include "runtime/device/cuda/Memory.h"
@@ -29,7 +30,7 @@ struct CudaSetup {
 
 struct CudaInstruction
     : BoundInstruction<Operation, DeviceCollective, DeviceTransfer> {
-  EventHandle ended; // of a collective on a channel, or a transfer
+  EventHandle ended; // of what is on a channel, or a transfer
 };
 
 class CudaExecutor : public ListExecutor<CudaInstruction> {
@@ -83,6 +84,13 @@ private:
   absl::Status bindAll(RankProgram &moving, OperationContext &context);
   absl::StatusOr<std::unique_ptr<Readout>> makeReadout() override;
   absl::Status clearPersistent();
+  /// Where a place of the host's arena is; null: it is one of the device's.
+  std::byte *onHost(uint64_t place) const {
+    const plan::Program &program = setup.program.program;
+    return plan::isOnHost(program, place)
+               ? hostMemory.data() + (place - plan::hostBegin(program))
+               : nullptr;
+  }
   absl::Status runInstructions(const ListRun &list) override;
   absl::Status runOne(const ListRun &list, uint32_t at);
   void beginWork(ListRun list, uint32_t begin, uint32_t end);
@@ -97,6 +105,7 @@ private:
   absl::Status bindCollective(Bound &bound, CollectiveRequest request) override;
   absl::Status bindTransfer(Bound &bound, uint32_t list,
                             PairRequest request) override;
+  absl::Status bindChannel(Bound &bound) override;
   void restartChannels() override;
   absl::Status compute(const Bound &one, bool sets) override {
     return one.compute->enqueue(main->stream(), sets);
@@ -142,6 +151,7 @@ private:
     std::unique_ptr<Staging> staging;
   } beside;
   DeviceMemory arena, workspace;
+  PinnedMemory hostMemory; // the host's arena
   /// Of the GPU; 0 where nobody holds any for collectives.
   uint32_t multiprocessors = 0;
   std::unique_ptr<BlasLt> blas;

@@ -24,11 +24,12 @@ CudaExecutor::piecesOf(const ListRun &list) {
     return !one.collective || one.collective->canBeCaptured();
   });
   // A list that runs once gains nothing; nor may a wait lie in a graph while
-  // what it waits for does not.
+  // what it waits for does not, or the other way round.
   bool never = isOnce || cuda.synchronous;
   auto isCaptured = [&](const Bound &one) {
     return !never && !one.transfer &&
-           (one.compute ? one.compute->canBeCaptured() : all);
+           (one.compute && one.channel == 0 ? one.compute->canBeCaptured()
+                                            : all);
   };
   std::vector<Piece> &made = at->second;
   for (uint32_t i = list.begin; i < list.end; ++i) {

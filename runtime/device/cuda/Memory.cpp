@@ -61,8 +61,14 @@ absl::StatusOr<PinnedMemory> PinnedMemory::create(const Gpu &gpu,
   PinnedMemory memory;
   memory.gpu = &gpu;
   void *start = nullptr;
-  MESHWORK_RETURN_IF_ERROR(gpu.driver().check(
-      gpu.driver().hostAllocate(&start, bytes, 0), "allocating pinned memory"));
+  Result result = gpu.driver().hostAllocate(&start, bytes, 0);
+  if (result == result::outOfMemory)
+    return absl::ResourceExhaustedError(absl::StrCat(
+        "this machine gives no ", bytesText(bytes),
+        " of memory that stays in place, for copies to and from GPU ",
+        gpu.ordinal(), ": run fewer ranks on it"));
+  MESHWORK_RETURN_IF_ERROR(
+      gpu.driver().check(result, "allocating pinned memory"));
   memory.start = static_cast<std::byte *>(start);
   return memory;
 }

@@ -157,6 +157,8 @@ OperationOr makeOperation(const plan::Instruction &instruction,
   case plan::Operation::Attention:
   case plan::Operation::AttentionGrad:
     return makeAttention(instruction, context);
+  case plan::Operation::Copy:
+    return makeCopy(instruction, context);
   case plan::Operation::RotaryTable:
     return makeRotaryTable(instruction, context);
   default:

@@ -25,7 +25,9 @@ struct OperationContext {
   const Gpu &gpu;
   const RankProgram &program;
   const Mesh &mesh;
-  DevicePtr arena, workspace;
+  DevicePtr arena;
+  std::byte *hostArena; // null: nothing lies there
+  DevicePtr workspace;
   uint64_t workspaceBytes;
   const BlasLt *blas; // null where the program has no product
   // Who may run attention, besides the plan's kernels; null: not they.

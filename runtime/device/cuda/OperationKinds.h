@@ -15,6 +15,8 @@ OperationOr makeKernels(const plan::Instruction &instruction,
 /// By cuDNN, or as makeKernels.
 OperationOr makeAttention(const plan::Instruction &instruction,
                           const OperationContext &context);
+OperationOr makeCopy(const plan::Instruction &instruction,
+                     const OperationContext &context);
 OperationOr makeMatmul(const plan::Instruction &instruction,
                        const OperationContext &context);
 /// Filled on the host with the same bits as on the CPU.

@@ -1,7 +1,7 @@
-// CudaExecutor: which stream does what. One computes. A channel has one for its
-// collectives, and so has each list that sends or receives: what these are
-// given begins behind what the computing stream had before. That one waits for
-// it when an instruction or an action would disturb it.
+// CudaExecutor: which stream does what. One computes. A channel has one for
+// what is started there, and so has each list that sends or receives: what
+// these are given begins behind what the computing stream had before. That one
+// waits for it when an instruction or an action would disturb it.
 #include "runtime/device/cuda/CudaExecutor.h"
 
 namespace meshwork::runtime::cuda {
@@ -18,8 +18,10 @@ absl::Status CudaExecutor::bindCollective(Bound &bound,
   MESHWORK_ASSIGN_OR_RETURN(
       bound.collective,
       cuda.transport.prepare(setup.program.rank, std::move(request)));
-  if (bound.channel == 0)
-    return absl::OkStatus();
+  return absl::OkStatus();
+}
+
+absl::Status CudaExecutor::bindChannel(Bound &bound) {
   MESHWORK_ASSIGN_OR_RETURN(bound.ended, EventHandle::create(cuda.gpu));
   if (channels.size() < bound.channel)
     channels.resize(bound.channel);
@@ -63,7 +65,9 @@ absl::Status CudaExecutor::start(const Bound &one, bool isSkipped,
   if (isSkipped)
     return absl::OkStatus();
   MESHWORK_RETURN_IF_ERROR(follow(of));
-  MESHWORK_RETURN_IF_ERROR(one.collective->enqueue(of.queue->stream(), spent));
+  MESHWORK_RETURN_IF_ERROR(
+      one.collective ? one.collective->enqueue(of.queue->stream(), spent)
+                     : one.compute->enqueue(of.queue->stream(), false));
   return of.queue->record(one.ended);
 }
 

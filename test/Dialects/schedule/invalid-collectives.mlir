@@ -195,7 +195,7 @@ schedule.program @rank {
 // -----
 schedule.program @rank {
   schedule.list update {
-    // expected-error@+1 {{(C1) waits for collective 0 of channel 1, expected 1 or more}}
+    // expected-error@+1 {{(C1) waits for the first 0 of channel 1, expected 1 or more}}
     schedule.wait "x" flops 0 bytes 0 1 count 0
   }
 }

@@ -84,6 +84,13 @@ schedule.program @rank {
     schedule.collective "loss" flops 0 bytes 256 all_reduce sum makes_loss over ["dp"] in update cause "w" layer 2 for "v" why "needs it" by ["zero.stage"] dims [0] to [0] sources [] (%d) to (%d) {transformer.layer = 2 : i64} : memref<8x8xf32, strided<[8, 1]>> to memref<8x8xf32, strided<[8, 1]>>
     // CHECK: schedule.collective "sum" {{.*}} all_reduce{{ +}}sum any_order over ["dp"]
     schedule.collective "sum" flops 0 bytes 256 all_reduce sum any_order over ["dp"] in update cause "w" dims [0] to [0] sources [] (%d) to (%d) : memref<8x8xf32, strided<[8, 1]>> to memref<8x8xf32, strided<[8, 1]>>
+    // CHECK: schedule.view %{{.*}} at 0 updated : memref<1024xi8> to memref<8xf32
+    %new = schedule.view %one at 0 updated : memref<1024xi8> to memref<8xf32, strided<[1]>>
+    %near = schedule.view %two at 0 : memref<1024xi8> to memref<8xf32, strided<[1]>>
+    // CHECK: schedule.copy "fetch" flops 0 bytes 64 channel 2 %{{.*}} to %
+    schedule.copy "fetch" flops 0 bytes 64 channel 2 %new to %near : memref<8xf32, strided<[1]>> to memref<8xf32, strided<[1]>>
+    // CHECK: schedule.copy "at once" flops 0 bytes 64 %{{.*}} to %
+    schedule.copy "at once" flops 0 bytes 64 %new to %near : memref<8xf32, strided<[1]>> to memref<8xf32, strided<[1]>>
     // CHECK: schedule.wait "gradients" flops 0 bytes 0 1 count 1(%
     schedule.wait "gradients" flops 0 bytes 0 1 count 1 (%d) : memref<8x8xf32, strided<[8, 1]>>
   }
@@ -104,8 +111,10 @@ schedule.program @rank {
 }
 
 // What a middle stage of a pipeline has beside its own lists.
-// CHECK: schedule.program @stage
-schedule.program @stage {
+// CHECK: schedule.program @stage arena 128 on_host 64
+schedule.program @stage arena 128 on_host 64 {
+  // CHECK: schedule.buffer "kept" optimizer persistent on_host at 0 :
+  %kept = schedule.buffer "kept" optimizer persistent on_host at 0 : memref<64xi8>
   %in = schedule.buffer "in" activations : memref<64xi8>
   %out = schedule.buffer "out" activations : memref<64xi8>
   // CHECK: schedule.list{{ +}}recv stage 1 {

@@ -99,3 +99,34 @@ schedule.program @pipeline {
   }
   schedule.actions [0F0, 0F1, 0B0, 0B1]
 }
+
+// -----
+
+// What lies in the host's memory has an arena of its own, placed alike.
+// CHECK: schedule.program @host arena 64 on_host 192
+schedule.program @host {
+  // CHECK: schedule.buffer "m" optimizer persistent on_host at 0 :
+  // CHECK: schedule.buffer "a" workspace at 0 :
+  // CHECK: schedule.buffer "kept" activations on_host at 64 :
+  // CHECK: schedule.buffer "later" activations on_host at 64 :
+  // CHECK: schedule.buffer "both" activations on_host at 128 :
+  %m = schedule.buffer "m" optimizer persistent on_host : memref<40xi8>
+  %a = schedule.buffer "a" workspace : memref<40xi8>
+  %kept = schedule.buffer "kept" activations on_host : memref<40xi8>
+  %later = schedule.buffer "later" activations on_host : memref<40xi8>
+  %both = schedule.buffer "both" activations on_host : memref<40xi8>
+  schedule.list update {
+    %va = schedule.view %a at 0 : memref<40xi8> to memref<10xf32, strided<[1]>>
+    %vk = schedule.view %kept at 0 : memref<40xi8> to memref<10xf32, strided<[1]>>
+    %vl = schedule.view %later at 0 : memref<40xi8> to memref<10xf32, strided<[1]>>
+    %vb = schedule.view %both at 0 : memref<40xi8> to memref<10xf32, strided<[1]>>
+    schedule.fill "1" flops 0 bytes 40 0.0 to %va : memref<10xf32, strided<[1]>>
+    schedule.copy "2" flops 0 bytes 80 %va to %vk : memref<10xf32, strided<[1]>> to memref<10xf32, strided<[1]>>
+    schedule.copy "3" flops 0 bytes 80 %va to %vb : memref<10xf32, strided<[1]>> to memref<10xf32, strided<[1]>>
+    schedule.copy "4" flops 0 bytes 80 %vk to %va : memref<10xf32, strided<[1]>> to memref<10xf32, strided<[1]>>
+    schedule.copy "5" flops 0 bytes 80 %va to %vl : memref<10xf32, strided<[1]>> to memref<10xf32, strided<[1]>>
+    schedule.copy "6" flops 0 bytes 80 %vb to %va : memref<10xf32, strided<[1]>> to memref<10xf32, strided<[1]>>
+    schedule.copy "7" flops 0 bytes 80 %vl to %va : memref<10xf32, strided<[1]>> to memref<10xf32, strided<[1]>>
+  }
+  schedule.actions [update]
+}

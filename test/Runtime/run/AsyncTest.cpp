@@ -12,13 +12,6 @@ using plan::PlanT, plan::ProgramT;
 
 class Async : public RunCase {};
 
-plan::WaitT waitFor(uint32_t channel, uint32_t count) {
-  plan::WaitT wait;
-  wait.channel = channel;
-  wait.count = count;
-  return wait;
-}
-
 /// The gradient's all_reduce in two halves, the second one on `channel`.
 PlanT halves(uint32_t first, uint32_t second) {
   PlanT plan = tinyPlan({.ranks = 4});
@@ -29,10 +22,9 @@ PlanT halves(uint32_t first, uint32_t second) {
   auto &reduce = opOf<plan::CollectiveT>(*updateOf(p)[1]);
   plan::CollectiveT other = reduce;
   reduce.parts[0] = transfer(low, low);
-  reduce.channel = first;
+  updateOf(p)[1]->channel = first;
   other.parts[0] = transfer(high, high);
-  other.channel = second;
-  insert(updateOf(p), 2, "gradients, second half", other);
+  insert(updateOf(p), 2, "gradients, second half", other).channel = second;
   size_t at = 3;
   if (first == second)
     insert(updateOf(p), at, "wait", waitFor(first, 2));
@@ -48,6 +40,43 @@ TEST_F(Async, givesTheSameBits) {
   for (auto [first, second] : {std::pair{1u, 1u}, {1u, 2u}, {8u, 3u}})
     EXPECT_TRUE(saved(halves(first, second)) == expected)
         << first << ", " << second;
+}
+
+/// A state in the host's memory, fetched and put back beside the update.
+TEST_F(Async, aStateOnTheHostGivesTheSameBits) {
+  auto after = [&](bool onHost, uint32_t microbatches) {
+    PlanT plan = tinyPlan({.ranks = 4, .microbatches = microbatches});
+    addMomentum(plan, onHost);
+    return saved(plan);
+  };
+  std::string expected = after(/*onHost=*/false, 2);
+  EXPECT_FALSE(expected == saved(tinyPlan({.ranks = 4})));
+  EXPECT_TRUE(after(/*onHost=*/true, 2) == expected);
+}
+
+TEST_F(Async, aStateOnTheHostIsSavedAndLoaded) {
+  PlanT plan = tinyPlan({.ranks = 2});
+  plan.source_ir = "module {}";
+  addMomentum(plan, /*onHost=*/true);
+  options.steps = 4;
+  std::string expected = saved(plan);
+  options.steps = 2;
+  options.checkpoint = temporary("host-state");
+  std::filesystem::remove_all(options.checkpoint);
+  (void)saved(plan);
+  options.resume = std::exchange(options.checkpoint, "");
+  options.steps = 4;
+  EXPECT_TRUE(saved(plan) == expected);
+}
+
+TEST_F(Async, otherInstructionsAreRefusedByName) {
+  PlanT plan = tinyPlan();
+  InstructionList &update = updateOf(*plan.programs[0]);
+  update[2]->channel = 3;
+  insert(update, 3, "wait", waitFor(3, 1));
+  expectExit(plan, 69,
+             "instruction \"norm\": Matmul on channel 3: channels run "
+             "collectives and copies, expected channel 0");
 }
 
 /// Whichever thread it is that the system does not give: of a rank, of its

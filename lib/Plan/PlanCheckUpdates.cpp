@@ -1,0 +1,115 @@
+// What the update reads of weights and optimizer states: each read says whether
+// it means the value that the step found or the one that the update has made.
+// The bytes are the same, so only the order tells which it gets.
+#include "absl/container/flat_hash_map.h"
+#include "lib/Plan/Look.h"
+#include "lib/Plan/Overlap.h"
+#include "lib/Plan/PlanCheckInternal.h"
+
+namespace meshwork::plan {
+namespace {
+
+struct Written {
+  uint32_t view, instruction;
+};
+
+/// The list of the last action, which alone changes what outlives a step.
+class Update {
+public:
+  explicit Update(const ProgramCheck &check)
+      : check(check), list(*check.last().list) {
+    for (uint32_t i = 0; i < list.size(); ++i)
+      forEachOperand(*list.Get(i), [&](const Operand &operand) {
+        if (operand.written && isState(operand.view))
+          written[check.views[operand.view].buffer].push_back(
+              {operand.view, i});
+      });
+  }
+
+  absl::Status run() const {
+    absl::Status status;
+    for (uint32_t i = 0; i < list.size() && status.ok(); ++i)
+      forEachOperand(*list.Get(i), [&](const Operand &operand) {
+        if (status.ok() && operand.read && isState(operand.view))
+          status = look(operand, i);
+      });
+    return status;
+  }
+
+private:
+  bool isState(uint32_t view) const {
+    return outlivesStep(check.bufferOf(check.views[view]));
+  }
+
+  /// Whether the read gets what it means. The instruction's own write comes
+  /// behind its reads; a gather writes its own block with what it read there.
+  absl::Status look(const Operand &operand, uint32_t at) const {
+    const ViewInfo &view = check.views[operand.view];
+    uint32_t before = 0;
+    auto found = written.find(view.buffer);
+    if (found == written.end())
+      return view.updated ? missing(operand, at) : absl::OkStatus();
+    for (const Written &one : found->second) {
+      if (one.instruction == at || !mayShareBytes(view, check.views[one.view]))
+        continue;
+      if (view.updated != (one.instruction < at))
+        return wrong(operand, at, one.instruction);
+      ++before;
+    }
+    return view.updated && before == 0 ? missing(operand, at)
+                                       : absl::OkStatus();
+  }
+
+  std::string where(uint32_t i) const {
+    return absl::StrCat(check.last().name, "[", i, "] ",
+                        quote(list.Get(i)->name()));
+  }
+
+  std::string reads(const Operand &operand, uint32_t at) const {
+    const ViewInfo &view = check.views[operand.view];
+    return absl::StrCat(where(at), " reads ", operand.role, " in ",
+                        quote(check.bufferOf(view).name()), " as ",
+                        view.updated ? "the update leaves it"
+                                     : "the step finds it");
+  }
+
+  absl::Status wrong(const Operand &operand, uint32_t at,
+                     uint32_t writer) const {
+    return bad(reads(operand, at), ", ", writer < at ? "after " : "before ",
+               where(writer), " writes there");
+  }
+
+  absl::Status missing(const Operand &operand, uint32_t at) const {
+    return bad(reads(operand, at), ", and nothing has written there");
+  }
+
+  const ProgramCheck &check;
+  const Instructions &list;
+  absl::flat_hash_map<uint32_t, std::vector<Written>> written; // by buffer
+};
+
+/// Before the update there is nothing of its making.
+absl::Status checkOthers(const ProgramCheck &check) {
+  absl::Status status;
+  for (const Section &section : check.sections)
+    for (uint32_t i = 0; i < section.list->size(); ++i)
+      forEachOperand(*section.list->Get(i), [&](const Operand &operand) {
+        const ViewInfo &view = check.views[operand.view];
+        bool mayBe = &section == &check.last() || !operand.read;
+        if (view.updated && !mayBe && status.ok())
+          status = bad(section.name, "[", i, "] ",
+                       quote(section.list->Get(i)->name()), " reads ",
+                       operand.role, " in ", quote(check.bufferOf(view).name()),
+                       " as the update leaves it, expected that in ",
+                       check.last().name, " alone");
+      });
+  return status;
+}
+} // namespace
+
+absl::Status checkUpdates(const ProgramCheck &check) {
+  MESHWORK_RETURN_IF_ERROR(checkOthers(check));
+  return Update(check).run();
+}
+
+} // namespace meshwork::plan
