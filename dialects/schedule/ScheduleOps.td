@@ -478,7 +478,7 @@ def Schedule_CollectiveOp : Schedule_Instruction<"collective", (ins Schedule_Col
     done. With `any_order` a sum may run in any order and be rounded after each
     addition. `cause` is of the first part, the others are like it.
     (C1) there is an axis and a part; inputs, outputs, dims and to_dims are as many.
-    (C2) input and output of a part have one element type and as many dims; what is reduced is f32 or bf16.
+    (C2) input and output of a part have one element type and as many dims; what is reduced is f32, bf16 or i32.
     (C3) a part's dim is one of its dims, of all_reduce and permute 0; its to_dim is one of all_to_all, else 0.
     (C4) input and output have one shape, but along dim, where all_gather brings more and reduce_scatter less, and all_to_all's dims.
     (C5) only permute has sources, and each is the index of one, or -1: zeros.

@@ -33,9 +33,10 @@ struct Part {
     if (src.dtype != dst.dtype || src.shape.size() != dst.shape.size())
       return bad("src is ", describe(src), ", dst ", describe(dst),
                  ", expected one element type and as many dims");
-    return !reduces(kind) || isFloat(src)
+    return !reduces(kind) || isFloat(src) || src.dtype == DType::i32
                ? absl::OkStatus()
-               : bad("it reduces ", describe(src), ", expected f32 or bf16");
+               : bad("it reduces ", describe(src),
+                     ", expected f32, bf16 or i32");
   }
 
   absl::Status checkDim(int32_t dim, const char *field, bool isThere) const {

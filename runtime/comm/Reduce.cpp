@@ -8,14 +8,17 @@ namespace {
 /// Accumulators of one block stay in the first-level cache.
 constexpr int64_t blockElements = 2048;
 
+/// What is stored, and what is added up.
 struct F32 {
   using Stored = float;
+  using Wide = float;
   static float load(float value) { return value; }
   static float store(float value) { return value; }
 };
 
 struct Bf16 {
   using Stored = uint16_t;
+  using Wide = float;
   static float load(uint16_t bits) {
     uint32_t wide = uint32_t{bits} << 16;
     float value;
@@ -33,10 +36,24 @@ struct Bf16 {
   }
 };
 
-template <typename Format, plan::Reduction reduction>
-void addTo(float *sum, float value) {
+/// Exact; a sum that 32 bits do not hold wraps around.
+struct I32 {
+  using Stored = int32_t;
+  using Wide = int32_t;
+  static int32_t load(int32_t value) { return value; }
+  static int32_t store(int32_t value) { return value; }
+};
+
+float sumOf(float a, float b) { return a + b; }
+int32_t sumOf(int32_t a, int32_t b) {
+  return static_cast<int32_t>(static_cast<uint32_t>(a) +
+                              static_cast<uint32_t>(b));
+}
+
+template <plan::Reduction reduction, typename Wide>
+void addTo(Wide *sum, Wide value) {
   if constexpr (reduction == plan::Reduction::sum)
-    *sum += value;
+    *sum = sumOf(*sum, value);
   else
     *sum = value > *sum || value != value ? value : *sum;
 }
@@ -61,7 +78,7 @@ void reduceBlock(absl::Span<const std::byte *const> sources, int64_t srcStride,
   auto at = [=](const std::byte *base) {
     return reinterpret_cast<const Stored *>(base) + begin * srcStride;
   };
-  float sum[blockElements];
+  typename Format::Wide sum[blockElements];
   const Stored *first = at(sources[0]);
   forEachElement(count, srcStride, [&](int64_t i, int64_t place) {
     sum[i] = Format::load(first[place]);
@@ -69,7 +86,7 @@ void reduceBlock(absl::Span<const std::byte *const> sources, int64_t srcStride,
   for (const std::byte *source : sources.subspan(1)) {
     const Stored *next = at(source);
     forEachElement(count, srcStride, [&](int64_t i, int64_t place) {
-      addTo<Format, reduction>(&sum[i], Format::load(next[place]));
+      addTo<reduction>(&sum[i], Format::load(next[place]));
     });
   }
   Stored result[blockElements];
@@ -102,6 +119,8 @@ void reduceRun(plan::DType dtype, plan::Reduction reduction,
   };
   if (dtype == plan::DType::f32)
     reduction == sum ? with(reduceAll<F32, sum>) : with(reduceAll<F32, max>);
+  else if (dtype == plan::DType::i32)
+    reduction == sum ? with(reduceAll<I32, sum>) : with(reduceAll<I32, max>);
   else
     reduction == sum ? with(reduceAll<Bf16, sum>) : with(reduceAll<Bf16, max>);
 }

@@ -302,8 +302,12 @@ TEST(PlanCheck, collectivesAlone) {
            [](PlanT &, ProgramT &p) { collective(p).axes = {0, 0}; }},
           {"share bytes",
            [](PlanT &, ProgramT &p) { addPart(p, gradient, gradient); }},
-          {"it reduces i32[2,16], expected f32 or bf16",
-           [](PlanT &, ProgramT &p) { setPart(p, tokens, tokens); }},
+          {"it reduces e4m3[8], expected f32, bf16 or i32",
+           [](PlanT &, ProgramT &p) {
+             uint32_t view = addTensor(p, "eight bits", BufferKind::weights,
+                                       DType::e4m3, {8});
+             setPart(p, view, view);
+           }},
           {"one element type",
            [](PlanT &, ProgramT &p) { setPart(p, gradient, tokens); }},
           {"as many dims",

@@ -138,6 +138,8 @@ void BoxTable::reduce(const Part &part, plan::DType dtype,
   bool sums = reduction == plan::Reduction::sum;
   if (dtype == plan::DType::bf16)
     add(part, sums ? BoxCode::sumBf16 : BoxCode::maxBf16, 2, from, to);
+  else if (dtype == plan::DType::i32)
+    add(part, sums ? BoxCode::sumI32 : BoxCode::maxI32, 4, from, to);
   else
     add(part, sums ? BoxCode::sumF32 : BoxCode::maxF32, 4, from, to);
 }

@@ -27,7 +27,8 @@ bool sumsNatively(const CollectiveRequest &request, uint32_t ranks) {
          request.anyOrder ||
          std::all_of(request.parts.begin(), request.parts.end(),
                      [](const TransferRequest &part) {
-                       return part.src.dtype == plan::DType::f32;
+                       return part.src.dtype == plan::DType::f32 ||
+                              part.src.dtype == plan::DType::i32; // exact
                      });
 }
 

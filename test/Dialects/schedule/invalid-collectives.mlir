@@ -42,11 +42,11 @@ schedule.program @rank {
 schedule.program @rank {
   %b_i0 = schedule.buffer "i0" activations : memref<4096xi8>
   %b_o0 = schedule.buffer "o0" activations : memref<4096xi8>
-  %i0 = schedule.view %b_i0 at 0 : memref<4096xi8> to memref<4x8xi32, strided<[8, 1]>>
-  %o0 = schedule.view %b_o0 at 0 : memref<4096xi8> to memref<4x8xi32, strided<[8, 1]>>
+  %i0 = schedule.view %b_i0 at 0 : memref<4096xi8> to memref<4x8xf8E4M3FN, strided<[8, 1]>>
+  %o0 = schedule.view %b_o0 at 0 : memref<4096xi8> to memref<4x8xf8E4M3FN, strided<[8, 1]>>
   schedule.list update {
-    // expected-error@+1 {{'schedule.collective' op (C2) part 0: it reduces i32[4,8], expected f32 or bf16}}
-    schedule.collective "x" flops 0 bytes 0 all_reduce sum over ["dp"] in forward cause "why" dims [0] to [0] sources [] (%i0) to (%o0) : memref<4x8xi32, strided<[8, 1]>> to memref<4x8xi32, strided<[8, 1]>>
+    // expected-error@+1 {{'schedule.collective' op (C2) part 0: it reduces e4m3[4,8], expected f32, bf16 or i32}}
+    schedule.collective "x" flops 0 bytes 0 all_reduce sum over ["dp"] in forward cause "why" dims [0] to [0] sources [] (%i0) to (%o0) : memref<4x8xf8E4M3FN, strided<[8, 1]>> to memref<4x8xf8E4M3FN, strided<[8, 1]>>
   }
 }
 

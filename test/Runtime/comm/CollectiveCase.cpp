@@ -100,10 +100,9 @@ void CollectiveCase::chooseGroup(std::vector<std::vector<uint32_t>> meshes) {
 }
 
 void CollectiveCase::chooseShapes(Part &part) {
-  bool reduces = kind == Kind::all_reduce || kind == Kind::reduce_scatter;
   const plan::DType types[] = {plan::DType::f32, plan::DType::bf16,
                                plan::DType::i32};
-  part.dtype = types[random() % (reduces ? 2 : 3)];
+  part.dtype = types[random() % 3];
   size_t dims = static_cast<size_t>(pick(1, 4));
   Index whole(dims);
   for (int64_t &size : whole)
@@ -224,7 +223,16 @@ void CollectiveCase::work(Part &part) {
     answer.view.data =
         start + (part.dsts[rank].view.data -
                  reinterpret_cast<const std::byte *>(was.data()));
-    auto sum = [&](const Index &index) {
+    auto count = [&](const Index &index) {
+      uint32_t total = 0; // wraps around
+      for (uint32_t member : members)
+        total += static_cast<uint32_t>(
+            static_cast<int32_t>(valueFor(part, member, index)));
+      return static_cast<double>(static_cast<int32_t>(total));
+    };
+    auto sum = [&](const Index &index) -> double {
+      if (part.dtype == plan::DType::i32)
+        return count(index);
       float total = 0;
       for (size_t j = 0; j < members.size(); ++j) {
         float value = static_cast<float>(valueFor(part, members[j], index));

@@ -8,9 +8,12 @@ namespace meshwork::runtime::cuda {
 namespace {
 struct Sum {
   DEVICE static float of(float sum, float value) { return sum + value; }
+  DEVICE static int of(int sum, int value) {
+    return static_cast<int>(static_cast<U32>(sum) + static_cast<U32>(value));
+  }
 };
 struct Max {
-  DEVICE static float of(float most, float value) {
+  template <typename Wide> DEVICE static Wide of(Wide most, Wide value) {
     return value > most || value != value ? value : most;
   }
 };
@@ -63,7 +66,7 @@ template <typename Unit> struct Copy {
 template <typename Format, typename Reduction> struct Reduce {
   DEVICE static void run(const Task &task, Task::Place place) {
     using Unit = typename Format::Unit;
-    float sums[Format::count];
+    typename Format::Wide sums[Format::count];
     Unit first = task.source<Unit>(0, place.source);
 #pragma unroll
     for (int k = 0; k < Format::count; ++k)
@@ -119,6 +122,10 @@ DEVICE void run(const Task &task, const BoxChunk &chunk) {
     return runAll<Reduce<Bf16, Max>>(task, chunk);
   case BoxCode::maxBf16x8:
     return runAll<Reduce<Bf16x8, Max>>(task, chunk);
+  case BoxCode::sumI32:
+    return runAll<Reduce<I32, Sum>>(task, chunk);
+  case BoxCode::maxI32:
+    return runAll<Reduce<I32, Max>>(task, chunk);
   }
 }
 } // namespace

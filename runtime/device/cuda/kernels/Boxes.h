@@ -6,7 +6,7 @@
 namespace meshwork::runtime::cuda {
 
 /// What a move does with units of this many bytes. Sources are summed in their
-/// order, in f32; the result is rounded once.
+/// order, in f32, and the result is rounded once; i32 in 32 bits.
 enum class BoxCode : int {
   zero1,
   zero2,
@@ -23,7 +23,9 @@ enum class BoxCode : int {
   maxF32,
   maxF32x4,
   maxBf16,
-  maxBf16x8
+  maxBf16x8,
+  sumI32, // a count: they are few
+  maxI32
 };
 
 /// Sizes and strides in units.

@@ -31,12 +31,14 @@ DEVICE U32 roundToBf16(float value) {
 /// How a unit is taken apart into numbers.
 struct F32 {
   using Unit = U32;
+  using Wide = float;
   static constexpr int count = 1;
   DEVICE static float get(Unit unit, int) { return asFloat(unit); }
   DEVICE static Unit join(const float *values) { return asBits(values[0]); }
 };
 struct F32x4 {
   using Unit = U128;
+  using Wide = float;
   static constexpr int count = 4;
   DEVICE static float get(const Unit &unit, int i) {
     return asFloat(unit.words[i]);
@@ -48,6 +50,7 @@ struct F32x4 {
 };
 struct Bf16 {
   using Unit = U16;
+  using Wide = float;
   static constexpr int count = 1;
   DEVICE static float get(Unit unit, int) { return asFloat(U32{unit} << 16); }
   DEVICE static Unit join(const float *values) {
@@ -56,6 +59,7 @@ struct Bf16 {
 };
 struct Bf16x8 {
   using Unit = U128;
+  using Wide = float;
   static constexpr int count = 8;
   DEVICE static float get(const Unit &unit, int i) {
     U32 word = unit.words[i / 2];
@@ -68,6 +72,15 @@ struct Bf16x8 {
       unit.words[i] =
           roundToBf16(values[2 * i]) | roundToBf16(values[2 * i + 1]) << 16;
     return unit;
+  }
+};
+struct I32 {
+  using Unit = U32;
+  using Wide = int;
+  static constexpr int count = 1;
+  DEVICE static int get(Unit unit, int) { return static_cast<int>(unit); }
+  DEVICE static Unit join(const int *values) {
+    return static_cast<U32>(values[0]);
   }
 };
 

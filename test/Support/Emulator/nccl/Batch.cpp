@@ -193,7 +193,22 @@ private:
       return;
     }
     for (size_t i = 0; i < call.count; ++i)
-      reduce(call, copies, i);
+      call.type == dataType::i32 ? reduceWhole(call, copies, i)
+                                 : reduce(call, copies, i);
+  }
+
+  /// Of i32, which wraps around.
+  void reduceWhole(const Call &call, const Copies &copies, size_t i) {
+    auto at = [&](uint32_t rank) {
+      return reinterpret_cast<const int32_t *>(copies[rank].data())[i];
+    };
+    int32_t total = at(0);
+    for (uint32_t rank = 1; rank < comm.ranks; ++rank)
+      total = call.reduction != reduction::sum
+                  ? std::max(total, at(rank))
+                  : static_cast<int32_t>(static_cast<uint32_t>(total) +
+                                         static_cast<uint32_t>(at(rank)));
+    reinterpret_cast<int32_t *>(call.to)[i] = total;
   }
 
   static float load(const Call &call, const std::byte *values, size_t i) {

@@ -132,9 +132,7 @@ Result add(Comm comm, Stream stream, const Call &call) {
                   "the communicator is used while another call goes on");
   bool known = call.type == dataType::i32 || call.type == dataType::f32 ||
                call.type == dataType::bf16;
-  bool reduces = call.kind == Call::Kind::allReduce ||
-                 call.kind == Call::Kind::reduceScatter;
-  if (!known || (reduces && call.type == dataType::i32))
+  if (!known)
     return refuse(result::invalidArgument, "the type is not supported");
   if (call.peer >= comm->shared->ranks)
     return refuse(result::invalidArgument, "there is no such peer");
