@@ -33,24 +33,29 @@ TEST(Machine, WhatIsLeftOutFollowsFromTheRest) {
   EXPECT_EQ(machine.flops[2], 1e11);     // as f32
   EXPECT_EQ(machine.attention[2], 1e11); // as products
   EXPECT_EQ(machine.kernels, 1e10);      // as memory
+  EXPECT_EQ(machine.host, 5e9);          // half of it
   EXPECT_EQ(machine.halfSize, 0);
   EXPECT_EQ(machine.launch, 0);
   EXPECT_EQ(machine.cores, 0u);
   for (size_t i = 0; i < numLinkClasses; ++i)
     EXPECT_EQ(machine.links[i], (Link{1e-5, 1e9, false, i == 1}));
   EXPECT_EQ(print(machine).find("between_nodes"), std::string::npos);
+  EXPECT_EQ(print(machine).find("host"), std::string::npos);
 }
 
 TEST(Machine, KindsOfWorkHaveRatesOfTheirOwn) {
   std::string text = good;
   text.replace(text.find("[memory]\n"), 9,
                "half_size = 3e6\n[attention]\nbf16 = 2e10\n"
-               "[memory]\nkernels = 4e9\n");
+               "[memory]\nkernels = 4e9\nhost = 3e9\n");
   MachineResult result = readMachine(text, "m.toml");
   ASSERT_TRUE(result.machine) << textOf(result.diagnostics);
   EXPECT_EQ(result.machine->attention[0], 1e11);
   EXPECT_EQ(result.machine->attention[1], 2e10);
   EXPECT_EQ(result.machine->kernels, 4e9);
+  EXPECT_EQ(result.machine->host, 3e9);
+  EXPECT_EQ(*readMachine(print(*result.machine), "m.toml").machine,
+            *result.machine);
   EXPECT_EQ(result.machine->halfSize, 3e6);
 }
 

@@ -93,6 +93,29 @@ TEST(Estimate, aChannelHidesUntilItIsWaitedFor) {
   EXPECT_NEAR(secondsOf(source, busy), secondsOf(before, busy), 1e-9);
 }
 
+/// A momentum that is fetched under the sum of the gradients and put back under
+/// the weight's update.
+TEST(Estimate, copiesToTheHostHideLikewise) {
+  auto secondsWith = [](double host, bool onChannels) {
+    plan::PlanT plan = plan::test::tinyPlan({.ranks = 2});
+    plan::test::addMomentum(plan, /*onHost=*/true);
+    if (!onChannels)
+      for (auto &instruction : plan::test::updateOf(*plan.programs[0]))
+        instruction->channel = 0;
+    cost::Machine on = machine();
+    on.device = spec::Device::cuda;
+    on.host = host;
+    Loaded file(plan);
+    return estimate(file.plan(), file.program(), Listing(file.program()), on,
+                    cost::Ranks::threads)
+        .seconds;
+  };
+  const double copies = 2 * 256 * 8 * 4;
+  EXPECT_NEAR(secondsWith(1e6, false) - secondsWith(1e9, false),
+              copies / 1e6 - copies / 1e9, 1e-9);
+  EXPECT_LT(secondsWith(1e6, true), secondsWith(1e6, false) - copies / 2e6);
+}
+
 TEST(Estimate, isOfTheMachineInThePlansSpec) {
   plan::PlanT plan = plan::test::tinyPlan();
   EXPECT_HAS(text(Loaded(plan).plan()), "\nEstimated time on cpu: ");

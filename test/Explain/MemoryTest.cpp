@@ -62,6 +62,21 @@ TEST(Memory, buffersThatNeverMeetDoNotAddUp) {
   EXPECT_EQ(use.peakBytes(), program.arena_bytes + 100);
 }
 
+/// A momentum of 256 x 8 floats; what of it is on the device is its copy.
+TEST(Memory, whatIsOnTheHostIsCountedApart) {
+  plan::PlanT plan = plan::test::tinyPlan({.ranks = 2});
+  plan::test::addMomentum(plan, /*onHost=*/true);
+  Loaded file(plan);
+  MemoryUse use = measureMemory(file.program(), Listing(file.program()));
+  EXPECT_EQ(use.hostBytes, 256u * 8 * 4);
+  EXPECT_EQ(most(use, BufferKind::optimizer), 0u);
+  EXPECT_EQ(most(use, BufferKind::workspace), 256u * 8 * 4);
+  EXPECT_EQ(use.peakBytes(), file.program().arena_bytes());
+  EXPECT_NE(text(file.plan()).find(
+                "\nBeside it, in the host's memory: 8192 bytes\n"),
+            std::string::npos);
+}
+
 TEST(Work, countsEachPhaseAsOftenAsItRuns) {
   Loaded file = tiny(1, 3);
   Listing listing(file.program());
