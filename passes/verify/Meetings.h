@@ -11,13 +11,16 @@ namespace meshwork::verify {
 
 /// A rank at one collective. Its views are where its list found them.
 struct Arrival {
-  const plan::Instruction *instruction;
-  const plan::Collective *op;
+  const plan::Instruction *instruction; // a plan::Collective
   struct Part {
     PlacedView src, dst;
   };
   std::vector<Part> parts;
   bool isSkipped; // last_only, in another action than the last
+
+  const plan::Collective &op() const {
+    return *instruction->op_as_Collective();
+  }
 };
 
 /// A rank's collectives, in the order in which it comes to them. Channel 0 is
@@ -33,9 +36,7 @@ struct Channels {
 
 /// One side of a transfer between two ranks.
 struct Passing {
-  const plan::Instruction *instruction;
   uint32_t action; // of its rank
-  uint32_t microbatch;
   std::vector<PlacedView> parts;
 };
 
