@@ -1,5 +1,5 @@
-// Where ranks meet: collectives and transfers, each on its way since its rank
-// came to it, and what moves when all that take part have come.
+// Where ranks meet: collectives and transfers. A rank leaves what it brings;
+// once all that take part have come, the values move.
 #pragma once
 
 #include "passes/verify/RankState.h"
@@ -9,7 +9,7 @@
 
 namespace meshwork::verify {
 
-/// A rank at one collective. Its views are where its list found them.
+/// A rank that has come to a collective, with its views where they were then.
 struct Arrival {
   const plan::Instruction *instruction; // a plan::Collective
   struct Part {
