@@ -5,12 +5,6 @@ namespace meshwork::plan {
 namespace {
 using Kind = InputKind;
 
-/// A rank's part of a dim.
-bool isPartOfDim(Kind kind) {
-  return kind == Kind::coordinate || kind == Kind::extent ||
-         kind == Kind::positions;
-}
-
 absl::Status checkBase(const Input &input, const char *name) {
   bool isCorrection = input.kind() == Kind::bias_correction;
   if (isCorrection ? input.base() >= 0 && input.base() < 1 : input.base() == 0)
@@ -21,7 +15,7 @@ absl::Status checkBase(const Input &input, const char *name) {
 
 absl::Status checkSplitOf(const Input &input, const char *name) {
   bool isTable = input.kind() == Kind::positions;
-  if (!isPartOfDim(input.kind()))
+  if (!isOfPart(input.kind()))
     return input.size() == 0 && input.hop() == 0 &&
                    (isOfTokens(input.kind()) ||
                     orEmpty(input.axes()).size() == 0)

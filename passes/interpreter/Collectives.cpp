@@ -1,6 +1,7 @@
 // Collectives by their definition: each group's tensors are all there, in index
 // order, so a result is one loop over them.
 #include "passes/interpreter/Collectives.h"
+#include "passes/interpreter/Blocks.h"
 
 #include "llvm/ADT/TypeSwitch.h"
 #include <algorithm>
@@ -53,58 +54,22 @@ FailureOr<std::vector<Group>> groupsOf(Operation *op, mesh::MeshAttr mesh,
   return groups;
 }
 
-//===-- Blocks --------------------------------------------------------------//
-
-/// `size` elements of `input` along `dim` from `begin` on; zeros beyond its
-/// end.
-Tensor cut(const Tensor &input, int64_t dim, int64_t begin, int64_t size) {
-  std::vector<int64_t> shape = input.getShape().vec();
-  shape[dim] = size;
-  Tensor part(shape);
-  forEachIndex(shape, [&](ArrayRef<int64_t> index) {
-    SmallVector<int64_t> from(index);
-    from[dim] += begin;
-    if (from[dim] < input.getDimSize(dim))
-      part.at(index) = input.at(from);
-  });
-  return part;
-}
-
-/// The parts one behind the other along `dim`, cut to `size`.
-Tensor join(ArrayRef<Tensor> parts, int64_t dim, int64_t size) {
-  std::vector<int64_t> shape = parts[0].getShape().vec();
-  shape[dim] = size;
-  Tensor whole(shape);
-  forEachIndex(shape, [&](ArrayRef<int64_t> index) {
-    SmallVector<int64_t> from(index);
-    int64_t block = parts[0].getDimSize(dim);
-    from[dim] = index[dim] % block;
-    whole.at(index) = parts[index[dim] / block].at(from);
-  });
-  return whole;
-}
-
-Tensor combine(ArrayRef<Tensor> parts, mesh::Reduction reduction) {
-  Tensor result = parts[0];
-  for (const Tensor &part : parts.drop_front())
-    for (int64_t i = 0; i < result.size(); ++i)
-      result[i] = reduction == mesh::Reduction::sum
-                      ? result[i] + part[i]
-                      : std::max(result[i], part[i]);
-  return result;
-}
-
 //===-- What a group's ranks get, by index ----------------------------------//
 
 int64_t resultSize(Operation *op, int64_t dim) {
   return tensorType(op->getResult(0)).getDimSize(dim);
 }
 
+template <typename Op> Tensor reduced(Op op, ArrayRef<Tensor> parts) {
+  // Both enums are made of the plan's.
+  return combined(parts, static_cast<plan::Reduction>(op.getReduction()));
+}
+
 Tensors blocks(Operation *op, ArrayRef<Tensor> parts, int64_t dim) {
   Tensors results;
   int64_t size = resultSize(op, dim);
   for (auto [i, part] : llvm::enumerate(parts))
-    results.push_back(cut(part, dim, static_cast<int64_t>(i) * size, size));
+    results.push_back(blockOf(part, dim, static_cast<int64_t>(i) * size, size));
   return results;
 }
 
@@ -114,9 +79,9 @@ Tensors exchange(mesh::AllToAllOp op, ArrayRef<Tensor> parts) {
   for (int64_t i = 0, n = static_cast<int64_t>(parts.size()); i < n; ++i) {
     int64_t size = resultSize(op, split);
     auto sent = llvm::map_to_vector(parts, [&](const Tensor &part) {
-      return cut(part, split, i * size, size);
+      return blockOf(part, split, i * size, size);
     });
-    results.push_back(join(sent, gather, resultSize(op, gather)));
+    results.push_back(joined(sent, gather, resultSize(op, gather)));
   }
   return results;
 }
@@ -125,14 +90,14 @@ Tensors communicate(Operation *op, ArrayRef<Tensor> parts) {
   size_t ranks = parts.size();
   return llvm::TypeSwitch<Operation *, Tensors>(op)
       .Case([&](mesh::AllReduceOp op) {
-        return Tensors(ranks, combine(parts, op.getReduction()));
+        return Tensors(ranks, reduced(op, parts));
       })
       .Case([&](mesh::AllGatherOp op) {
         int64_t dim = op.getDim();
-        return Tensors(ranks, join(parts, dim, resultSize(op, dim)));
+        return Tensors(ranks, joined(parts, dim, resultSize(op, dim)));
       })
       .Case([&](mesh::ReduceScatterOp op) {
-        Tensors sums(ranks, combine(parts, op.getReduction()));
+        Tensors sums(ranks, reduced(op, parts));
         return blocks(op, sums, op.getDim());
       })
       .Case([&](mesh::AllToAllOp op) { return exchange(op, parts); })

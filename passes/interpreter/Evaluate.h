@@ -92,6 +92,12 @@ struct Gelu {
   double x, t;
 };
 
+/// Cosines and sines as [rows, 2 x frequencies], the sines of the first half
+/// negative; a row is at its number or in `positions`, and zeros where that is
+/// negative. See RotaryTable in Plan.fbs.
+Tensors rotaryTables(mlir::ArrayRef<float> inverseFrequencies, double scale,
+                     int64_t rows, const Tensor *positions);
+
 /// What a slice of this type along dim `position` from `offset` on finds.
 Tensor sliceOf(const Tensor &whole, mlir::RankedTensorType type,
                int64_t position, int64_t offset);

@@ -59,10 +59,14 @@ public:
   /// function's, their shapes equal to its types'. `func` is not changed: model
   /// ops are evaluated as what they decompose into, on a copy.
   ///
-  /// Fails with a diagnostic at the op: arguments that do not fit, a dim whose
-  /// size is not known (bind the model first), more than `maxElements` in a
-  /// tensor, state or a step input that nobody gave, an id outside its table,
-  /// or an op that is not of this dialect. Assignments made before it stay.
+  /// Fails with a diagnostic at the op, and keeps the assignments made before.
+  /// Reasons:
+  ///   - arguments that do not fit
+  ///   - a dim of unknown size (bind the model first)
+  ///   - a tensor of more than `maxElements`
+  ///   - state or a step input that nobody gave
+  ///   - an id outside its table
+  ///   - an op of another dialect
   mlir::FailureOr<mlir::SmallVector<Tensor>>
   run(mlir::func::FuncOp func, mlir::ArrayRef<Tensor> arguments);
 

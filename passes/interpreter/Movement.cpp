@@ -213,25 +213,30 @@ static Results evaluate(EmbeddingGradOp op, ArrayRef<Tensor> operands) {
 
 //===-- rotary_table --------------------------------------------------------//
 
-static Results evaluate(RotaryTableOp op, ArrayRef<Tensor> operands) {
-  Tensor cosine = Tensor::zeros(op.getCosine().getType()), sine = cosine;
-  int64_t sequence = cosine.getDimSize(0), headDim = cosine.getDimSize(1);
-  int64_t half = headDim / 2;
-  double scale = op.getScale().convertToDouble();
-  for (int64_t row = 0; row < sequence; ++row)
-    for (int64_t d = 0; d < headDim; ++d) {
-      double p = operands.empty() ? static_cast<double>(row) : operands[0][row];
+Tensors rotaryTables(ArrayRef<float> inverseFrequencies, double scale,
+                     int64_t rows, const Tensor *positions) {
+  auto half = static_cast<int64_t>(inverseFrequencies.size());
+  Tensor cosine(std::vector<int64_t>{rows, 2 * half}), sine = cosine;
+  for (int64_t row = 0; row < rows; ++row)
+    for (int64_t d = 0; d < 2 * half; ++d) {
+      double p = positions ? (*positions)[row] : static_cast<double>(row);
       if (p < 0)
         continue;
       // The angle is a float by definition, here as in every framework: at
       // position p its rounding moves it by up to p * 2^-24 radians.
-      float angle =
-          static_cast<float>(p) * op.getInverseFrequencies()[d % half];
+      float angle = static_cast<float>(p) * inverseFrequencies[d % half];
       double sign = d < half ? -1 : 1;
       cosine.at({row, d}) = scale * std::cos(static_cast<double>(angle));
       sine.at({row, d}) = sign * scale * std::sin(static_cast<double>(angle));
     }
-  return Tensors{cosine, sine};
+  return {cosine, sine};
+}
+
+static Results evaluate(RotaryTableOp op, ArrayRef<Tensor> operands) {
+  return rotaryTables(op.getInverseFrequencies(),
+                      op.getScale().convertToDouble(),
+                      tensorType(op.getCosine()).getDimSize(0),
+                      operands.empty() ? nullptr : operands.data());
 }
 
 void addMovement(Evaluators &to) {

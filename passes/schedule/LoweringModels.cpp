@@ -1,6 +1,6 @@
-// What becomes of ops that are more than their own instruction, and of those
-// that are none; an op with an instruction of its own is attached where it is
-// emitted.
+// How ops become instructions, where the file that emits an instruction does
+// not say so itself: ops that share an emitter, and ops that need no
+// instruction.
 #include "passes/schedule/LoweringModels.h"
 #include "mlir/Dialect/Func/IR/FuncOps.h"
 #include "passes/schedule/LoweringKinds.h"
@@ -24,14 +24,14 @@ struct Collective : Model<Collective<Op>, Op, true, false> {
     return to.buckets.add(cast<mesh::CollectiveOpInterface>(op));
   }
 };
-/// Numbers of a rank's part.
+/// The launcher writes these numbers; they need a place only.
 template <typename Op> struct Input : Model<Input<Op>, Op, true, false> {
   LogicalResult lower(Operation *op, Lowering &to) const {
     to.inputs.place(op);
     return success();
   }
 };
-/// Whoever reads or writes it finds its bytes.
+/// No instruction: those that use the value find its bytes.
 template <typename Op> struct View : Model<View<Op>, Op, false, false> {
   LogicalResult lower(Operation *, Lowering &) const { return success(); }
 };

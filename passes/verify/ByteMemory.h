@@ -1,7 +1,7 @@
 // The arenas of one rank, byte by byte: each element's value in double
 // precision, at the bytes where the plan has it, and the buffer it was written
-// through. What real memory would answer with some number is a mistake here: a
-// read of bytes that were never written, or were written through another
+// through. Real memory answers every read with some number. Here a read finds
+// nothing in bytes that were never written, or were written through another
 // buffer, in another type or in part.
 //
 //   ByteMemory memory(plan::bytesOfArenas(program));
@@ -30,7 +30,7 @@ public:
   /// The element at `place`; null if these bytes do not hold it.
   const double *find(uint64_t place, Element element) const;
   void write(uint64_t place, Element element, double value);
-  /// Nothing was ever written there.
+  /// Makes these bytes ones that were never written.
   void forget(uint64_t place, uint64_t bytes);
 
   /// What is under way beside the rank's own instructions: others may then read

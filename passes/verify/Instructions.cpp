@@ -3,8 +3,9 @@
 #include "absl/strings/str_cat.h"
 #include "lib/Plan/Operation.h"
 #include "meshwork/Plan/Frame.h"
+#include "passes/interpreter/Blocks.h"
 #include "passes/interpreter/Evaluate.h"
-#include "passes/interpreter/Frame.h"
+#include "passes/interpreter/Interpreter.h"
 #include "runtime/machine/StepState.h"
 #include <cmath>
 
@@ -259,22 +260,12 @@ absl::Status Runner::operator()(const plan::EmbeddingGrad &op) {
 
 absl::Status Runner::operator()(const plan::RotaryTable &op) {
   std::optional<Tensor> positions = on.readIf(op.positions());
-  Tensor cos = on.zeros(op.cos()), sin = on.zeros(op.sin());
-  int64_t rows = cos.getDimSize(0), width = cos.getDimSize(1);
-  for (int64_t row = 0; row < rows; ++row)
-    for (int64_t d = 0; d < width; ++d) {
-      auto at = static_cast<float>(positions ? (*positions)[row]
-                                             : static_cast<double>(row));
-      if (at < 0)
-        continue;
-      // One float by definition.
-      float angle = at * op.inverse_frequencies()->Get(d % (width / 2));
-      double scale = op.scale(), sign = d < width / 2 ? -1 : 1;
-      cos[row * width + d] = scale * std::cos(double{angle});
-      sin[row * width + d] = sign * scale * std::sin(double{angle});
-    }
-  on.write(op.cos(), cos);
-  on.write(op.sin(), sin);
+  const auto &frequencies = *op.inverse_frequencies();
+  interpreter::Tensors tables = interpreter::rotaryTables(
+      {frequencies.data(), frequencies.size()}, op.scale(),
+      on.zeros(op.cos()).getDimSize(0), positions ? &*positions : nullptr);
+  on.write(op.cos(), tables[0]);
+  on.write(op.sin(), tables[1]);
   return on.status();
 }
 
@@ -289,15 +280,11 @@ absl::Status Runner::operator()(const plan::Fill &op) {
 }
 
 absl::Status Runner::operator()(const plan::CopyBlock &op) {
-  Tensor src = on.read(op.src()), dst = on.zeros(op.dst());
+  Tensor src = on.read(op.src());
   auto first = static_cast<int64_t>(on.read(op.first())[0]);
-  interpreter::forEachIndex(dst.getShape(), [&](auto index) {
-    llvm::SmallVector<int64_t> from(index);
-    from[op.dim()] += first;
-    if (from[op.dim()] < src.getDimSize(op.dim()))
-      dst.at(index) = src.at(from);
-  });
-  on.write(op.dst(), dst);
+  on.write(op.dst(),
+           interpreter::blockOf(src, op.dim(), first,
+                                on.zeros(op.dst()).getDimSize(op.dim())));
   return on.status();
 }
 

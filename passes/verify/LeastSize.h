@@ -11,10 +11,11 @@ struct Split {
   int64_t before = 1, after = 1;
 };
 
-/// The least size from `least` to `size` that lies in `after` parts as `size`
-/// does in `before`, for each split: divides or not; is enough for all parts,
-/// for two elements each, or not; leaves parts empty or not. Where no size does
-/// all of it, the first that does most.
+/// The least size from `least` to `size` that lies in each split's `after`
+/// parts as `size` lies in its `before` parts. Four answers are to be the same:
+/// whether the parts divide the size, whether there is an element for each of
+/// them, whether there are two, and whether some part is empty. If no size has
+/// all of them, the first one with the most.
 int64_t leastSize(int64_t size, llvm::ArrayRef<Split> splits,
                   int64_t least = 1);
 

@@ -7,15 +7,8 @@
 namespace meshwork::verify {
 using Use = ByteMemory::Use;
 
-static std::vector<uint32_t> sizesOf(const plan::Plan &plan) {
-  std::vector<uint32_t> sizes;
-  for (const plan::Axis *axis : plan::orEmpty(plan.mesh()))
-    sizes.push_back(axis->size());
-  return sizes;
-}
-
 Machine::Machine(const plan::Plan &plan, KernelFunctions kernels)
-    : mesh(sizesOf(plan)), kernels(std::move(kernels)) {}
+    : mesh(runtime::meshOf(plan)), kernels(std::move(kernels)) {}
 
 absl::StatusOr<std::unique_ptr<Machine>>
 Machine::create(const plan::Plan &plan, KernelFunctions kernels,
@@ -24,8 +17,8 @@ Machine::create(const plan::Plan &plan, KernelFunctions kernels,
   for (uint32_t rank = 0; rank < made->mesh.numRanks(); ++rank) {
     absl::StatusOr<RankState> state = RankState::create(plan, rank, made->mesh);
     MESHWORK_RETURN_IF_ERROR(state.status());
-    made->ranks.push_back(std::make_unique<Runner>(std::move(*state), plan,
-                                                   made->mesh, rank, data));
+    made->ranks.push_back(
+        std::make_unique<Runner>(std::move(*state), plan, made->mesh, data));
   }
   return made;
 }
@@ -99,6 +92,18 @@ absl::StatusOr<bool> Machine::beginAction(uint32_t rank) {
   return true;
 }
 
+/// Goes on to the next action; `once` has none.
+absl::Status Machine::endAction(Runner &runner) {
+  if (!runner.channels.areEmpty())
+    return absl::DataLossError(
+        "ends with a collective that nobody has waited for");
+  if (runner.action == plan::ActionTable::none)
+    runner.list = plan::ActionTable::none;
+  else
+    start(runner, runner.action + 1);
+  return absl::OkStatus();
+}
+
 /// False where the rank has to wait.
 absl::StatusOr<bool> Machine::runNext(uint32_t rank) {
   Runner &runner = *ranks[rank];
@@ -111,10 +116,7 @@ absl::StatusOr<bool> Machine::runNext(uint32_t rank) {
   if (!runner.channels.waiting[0].empty())
     return false;
   if (runner.at == tables.turns[runner.list].size()) {
-    start(runner, runner.action == plan::ActionTable::none ? runner.action
-                                                           : runner.action + 1);
-    if (runner.action == plan::ActionTable::none)
-      runner.list = plan::ActionTable::none;
+    MESHWORK_RETURN_IF_ERROR(endAction(runner));
     return true;
   }
   const plan::Instruction &instruction = current(runner);
@@ -138,7 +140,7 @@ absl::Status Machine::perform(uint32_t rank,
   if (instruction.op_as_Collective() || instruction.channel() > 0)
     return arrive(rank, instruction);
   if (instruction.op_as_Send() || instruction.op_as_Receive())
-    return startTransfer(rank, instruction);
+    return startTransfer(rank);
   const runtime::RankProgram &tables = runner.state.tables();
   uint32_t number = tables.turns[runner.list][runner.at].instruction;
   bool sets = runner.action != plan::ActionTable::none &&
@@ -149,13 +151,12 @@ absl::Status Machine::perform(uint32_t rank,
 absl::Status Machine::arrive(uint32_t rank,
                              const plan::Instruction &instruction) {
   Runner &runner = *ranks[rank];
-  const plan::Collective *op = instruction.op_as_Collective();
-  Arrival arrival{&instruction, op, {}, false};
+  Arrival arrival{&instruction, {}, false};
   auto add = [&](const auto &part) {
     arrival.parts.push_back(
         {runner.state.view(part.src()), runner.state.view(part.dst())});
   };
-  if (op) {
+  if (const plan::Collective *op = instruction.op_as_Collective()) {
     arrival.isSkipped =
         op->last_only() && !runner.state.tables().table.isLast(runner.action);
     for (const plan::Transfer *part : *op->parts())
@@ -167,30 +168,29 @@ absl::Status Machine::arrive(uint32_t rank,
   }
   if (instruction.channel() > 0 && !arrival.isSkipped)
     for (const Arrival::Part &part : arrival.parts) {
-      // What it writes may be a part of what it reads, or the other way round.
-      MESHWORK_RETURN_IF_ERROR(runner.state.begin(part.dst, Use::writes));
-      runner.state.end(part.dst, Use::writes);
-      MESHWORK_RETURN_IF_ERROR(runner.state.begin(part.src, Use::reads));
-      runner.state.mark(part.dst, Use::writes);
+      // Both are checked first: what it writes may be a part of what it reads,
+      // or the other way round.
+      MESHWORK_RETURN_IF_ERROR(runner.state.check(part.dst, Use::writes));
+      MESHWORK_RETURN_IF_ERROR(runner.state.check(part.src, Use::reads));
+      runner.state.begin(part.src, Use::reads);
+      runner.state.begin(part.dst, Use::writes);
     }
   runner.channels.waiting[instruction.channel()].push_back(std::move(arrival));
   return absl::OkStatus();
 }
 
-absl::Status Machine::startTransfer(uint32_t rank,
-                                    const plan::Instruction &instruction) {
+absl::Status Machine::startTransfer(uint32_t rank) {
   Runner &runner = *ranks[rank];
   const runtime::RankProgram &tables = runner.state.tables();
   runtime::PairRequest request = tables.pairRequest(runner.list, mesh, nullptr);
-  Passing passing{&instruction,
-                  runner.action,
-                  tables.table.actions()[runner.action].microbatch(),
-                  {}};
+  Passing passing{runner.action, {}};
   for (uint32_t view : *plan::transferOf(tables.program, runner.list).parts)
     passing.parts.push_back(runner.state.view(view));
-  for (const PlacedView &view : passing.parts)
-    MESHWORK_RETURN_IF_ERROR(
-        runner.state.begin(view, request.sends ? Use::reads : Use::writes));
+  for (const PlacedView &view : passing.parts) {
+    Use use = request.sends ? Use::reads : Use::writes;
+    MESHWORK_RETURN_IF_ERROR(runner.state.check(view, use));
+    runner.state.begin(view, use);
+  }
   runner.underWay.insert(runner.action);
   auto &lane = request.sends
                    ? lanes[{rank, request.peer, request.lane}].sent
@@ -240,12 +240,12 @@ absl::StatusOr<bool> Machine::moveChannel(uint32_t rank, uint32_t channel) {
   std::deque<Arrival> &queue = ranks[rank]->channels.waiting[channel];
   if (queue.empty())
     return false;
-  if (queue.front().isSkipped || !queue.front().op) {
+  if (!queue.front().meets()) {
     MESHWORK_RETURN_IF_ERROR(finishAlone(rank, channel));
     return true;
   }
-  std::vector<uint32_t> axes(queue.front().op->axes()->begin(),
-                             queue.front().op->axes()->end());
+  std::vector<uint32_t> axes(queue.front().op().axes()->begin(),
+                             queue.front().op().axes()->end());
   std::vector<uint32_t> group = mesh.group(rank, axes);
   if (group[0] != rank)
     return false;
@@ -253,10 +253,10 @@ absl::StatusOr<bool> Machine::moveChannel(uint32_t rank, uint32_t channel) {
   std::vector<const Arrival *> arrivals;
   for (uint32_t member : group) {
     const auto &theirs = ranks[member]->channels.waiting[channel];
-    if (theirs.empty() || theirs.front().isSkipped || !theirs.front().op ||
+    if (theirs.empty() || !theirs.front().meets() ||
         !std::equal(axes.begin(), axes.end(),
-                    theirs.front().op->axes()->begin(),
-                    theirs.front().op->axes()->end()))
+                    theirs.front().op().axes()->begin(),
+                    theirs.front().op().axes()->end()))
       return false;
     members.push_back(&ranks[member]->state);
     arrivals.push_back(&theirs.front());

@@ -37,9 +37,8 @@ private:
   /// A rank on its way through the table of actions.
   struct Runner {
     Runner(RankState state, const plan::Plan &plan, const runtime::Mesh &mesh,
-           uint32_t rank, const StepData &data)
-        : state(std::move(state)), inputs(plan, mesh, rank, this->state, data) {
-    }
+           const StepData &data)
+        : state(std::move(state)), inputs(plan, mesh, this->state, data) {}
     RankState state;
     RankInputs inputs;
     uint32_t action = plan::ActionTable::none; // that runs; none: `once`
@@ -62,11 +61,11 @@ private:
   /// As far as the rank gets alone. Whether it got anywhere.
   absl::StatusOr<bool> advance(uint32_t rank);
   absl::StatusOr<bool> beginAction(uint32_t rank);
+  absl::Status endAction(Runner &runner);
   absl::StatusOr<bool> runNext(uint32_t rank);
   absl::Status perform(uint32_t rank, const plan::Instruction &instruction);
   absl::Status arrive(uint32_t rank, const plan::Instruction &instruction);
-  absl::Status startTransfer(uint32_t rank,
-                             const plan::Instruction &instruction);
+  absl::Status startTransfer(uint32_t rank);
   /// All that have what they wait for. Whether there was something.
   absl::StatusOr<bool> moveAll();
   absl::StatusOr<bool> moveChannel(uint32_t rank, uint32_t channel);

@@ -2,6 +2,7 @@
 
 #include "absl/strings/str_cat.h"
 #include "lib/Plan/StatusMacros.h"
+#include "passes/interpreter/Blocks.h"
 #include <algorithm>
 
 namespace meshwork::verify {
@@ -13,48 +14,10 @@ bool Channels::areEmpty() const {
 }
 
 namespace {
+using interpreter::blockOf;
+using interpreter::combined;
+using interpreter::joined;
 using Tensors = std::vector<Tensor>;
-
-/// `size` elements of `input` along `dim` from `begin` on; zeros beyond its
-/// end.
-Tensor blockOf(const Tensor &input, int64_t dim, int64_t begin, int64_t size) {
-  std::vector<int64_t> shape = input.getShape().vec();
-  shape[dim] = size;
-  Tensor block(shape);
-  interpreter::forEachIndex(shape, [&](llvm::ArrayRef<int64_t> index) {
-    llvm::SmallVector<int64_t> from(index);
-    from[dim] += begin;
-    if (from[dim] < input.getDimSize(dim))
-      block.at(index) = input.at(from);
-  });
-  return block;
-}
-
-/// One behind the other along `dim`, cut to `size`.
-Tensor joined(const Tensors &parts, int64_t dim, int64_t size) {
-  std::vector<int64_t> shape = parts[0].getShape().vec();
-  int64_t block = shape[dim];
-  shape[dim] = size;
-  Tensor whole(shape);
-  interpreter::forEachIndex(shape, [&](llvm::ArrayRef<int64_t> index) {
-    llvm::SmallVector<int64_t> from(index);
-    from[dim] = index[dim] % block;
-    size_t part = index[dim] / block;
-    if (part < parts.size())
-      whole.at(index) = parts[part].at(from);
-  });
-  return whole;
-}
-
-Tensor reduced(const Tensors &parts, plan::Reduction reduction) {
-  Tensor result = parts[0];
-  for (size_t i = 1; i < parts.size(); ++i)
-    for (int64_t e = 0; e < result.size(); ++e)
-      result[e] = reduction == plan::Reduction::sum
-                      ? result[e] + parts[i][e]
-                      : std::max<double>(result[e], parts[i][e]);
-  return result;
-}
 
 /// What member `index` gets of one part; `dst` is what its view is like.
 Tensor resultOf(const plan::Collective &op, const plan::Transfer &part,
@@ -64,11 +27,11 @@ Tensor resultOf(const plan::Collective &op, const plan::Transfer &part,
   auto at = static_cast<int64_t>(index);
   switch (op.kind()) {
   case plan::CollectiveKind::all_reduce:
-    return reduced(sources, op.reduction());
+    return combined(sources, op.reduction());
   case plan::CollectiveKind::all_gather:
     return joined(sources, dim, dst[dim]);
   case plan::CollectiveKind::reduce_scatter:
-    return blockOf(reduced(sources, op.reduction()), dim, at * dst[dim],
+    return blockOf(combined(sources, op.reduction()), dim, at * dst[dim],
                    dst[dim]);
   case plan::CollectiveKind::all_to_all: {
     int64_t size =
@@ -94,7 +57,7 @@ absl::Status checkAlike(const Arrival &first, const Arrival &other) {
         absl::StrCat("meets ", plan::quote(other.instruction->name()),
                      " of another rank, which has another ", what));
   };
-  const plan::Collective &a = *first.op, &b = *other.op;
+  const plan::Collective &a = first.op(), &b = other.op();
   if (a.kind() != b.kind() || a.reduction() != b.reduction())
     return differ("kind");
   if (first.parts.size() != other.parts.size())
@@ -126,11 +89,15 @@ absl::StatusOr<Tensors> read(const std::vector<RankState *> &members,
   }
   return sources;
 }
+
+uint32_t microbatchOf(const RankState &rank, const Passing &passing) {
+  return rank.tables().table.actions()[passing.action].microbatch();
+}
 } // namespace
 
 absl::Status meet(const std::vector<RankState *> &members,
                   const std::vector<const Arrival *> &arrivals) {
-  const plan::Collective &op = *arrivals[0]->op;
+  const plan::Collective &op = arrivals[0]->op();
   for (const Arrival *other : arrivals)
     MESHWORK_RETURN_IF_ERROR(checkAlike(*arrivals[0], *other));
   for (uint32_t part = 0; part < op.parts()->size(); ++part) {
@@ -149,10 +116,11 @@ absl::Status meet(const std::vector<RankState *> &members,
 
 absl::Status pass(RankState &sender, const Passing &sent, RankState &receiver,
                   const Passing &received) {
-  if (sent.microbatch != received.microbatch)
-    return absl::DataLossError(
-        absl::StrCat("sends microbatch ", sent.microbatch,
-                     " to a rank that expects ", received.microbatch));
+  uint32_t microbatch = microbatchOf(sender, sent),
+           expected = microbatchOf(receiver, received);
+  if (microbatch != expected)
+    return absl::DataLossError(absl::StrCat(
+        "sends microbatch ", microbatch, " to a rank that expects ", expected));
   if (sent.parts.size() != received.parts.size())
     return absl::DataLossError(absl::StrCat("sends ", sent.parts.size(),
                                             " views to a rank that expects ",

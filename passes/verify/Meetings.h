@@ -1,5 +1,5 @@
-// Where ranks meet: collectives and transfers, each on its way since its rank
-// came to it, and what moves when all that take part have come.
+// Where ranks meet: collectives and transfers. A rank leaves what it brings;
+// once all that take part have come, the values move.
 #pragma once
 
 #include "passes/verify/RankState.h"
@@ -9,16 +9,23 @@
 
 namespace meshwork::verify {
 
-/// A rank at one collective, or at a copy on a channel. Its views are where its
-/// list found them.
+/// A rank that has come to a collective, or to a copy on a channel, with its
+/// views where they were then.
 struct Arrival {
   const plan::Instruction *instruction;
-  const plan::Collective *op; // null: a copy
   struct Part {
     PlacedView src, dst;
   };
   std::vector<Part> parts;
   bool isSkipped; // last_only, in another action than the last
+
+  /// Whether other ranks have to come to it too.
+  bool meets() const {
+    return !isSkipped && instruction->op_as_Collective();
+  }
+  const plan::Collective &op() const {
+    return *instruction->op_as_Collective();
+  }
 };
 
 /// A rank's collectives and what its channels run, in the order in which it
@@ -34,9 +41,7 @@ struct Channels {
 
 /// One side of a transfer between two ranks.
 struct Passing {
-  const plan::Instruction *instruction;
   uint32_t action; // of its rank
-  uint32_t microbatch;
   std::vector<PlacedView> parts;
 };
 

@@ -95,20 +95,19 @@ absl::Status RankState::write(const PlacedView &view, const Tensor &values) {
   return fine ? absl::OkStatus() : problemAt(view, wrong, "writes");
 }
 
-absl::Status RankState::begin(const PlacedView &view, ByteMemory::Use use) {
+absl::Status RankState::check(const PlacedView &view,
+                              ByteMemory::Use use) const {
   uint64_t wrong = 0, width = plan::bytesOf(view.info->dtype);
   bool reads = use == ByteMemory::Use::reads;
   bool fine = forEachPlace(view, [&](int64_t, uint64_t place) {
     wrong = place;
     return reads ? memory.mayRead(place, width) : memory.mayWrite(place, width);
   });
-  if (!fine)
-    return problemAt(view, wrong, reads ? "reads" : "writes");
-  mark(view, use);
-  return absl::OkStatus();
+  return fine ? absl::OkStatus()
+              : problemAt(view, wrong, reads ? "reads" : "writes");
 }
 
-void RankState::mark(const PlacedView &view, ByteMemory::Use use) {
+void RankState::begin(const PlacedView &view, ByteMemory::Use use) {
   forEachPlace(view, [&](int64_t, uint64_t place) {
     memory.begin(place, plan::bytesOf(view.info->dtype), use);
     return true;

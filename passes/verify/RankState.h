@@ -41,10 +41,10 @@ public:
   /// something under way uses.
   absl::Status write(const PlacedView &view, const interpreter::Tensor &values);
 
+  /// dataLoss where something under way does not let the view be used so.
+  absl::Status check(const PlacedView &view, ByteMemory::Use use) const;
   /// Holds the view's bytes for what runs beside the rank's instructions.
-  absl::Status begin(const PlacedView &view, ByteMemory::Use use);
-  /// The same without a look at who else uses them.
-  void mark(const PlacedView &view, ByteMemory::Use use);
+  void begin(const PlacedView &view, ByteMemory::Use use);
   void end(const PlacedView &view, ByteMemory::Use use);
 
 private:

@@ -47,33 +47,14 @@ void setInitialStates(ModuleOp module, Interpreter &one) {
   });
 }
 
-/// Samples [first, first + count).
-Tensor rowsFrom(const Tensor &all, int64_t first, int64_t count) {
-  int64_t sequence = all.getDimSize(1);
-  Tensor rows({count, sequence});
-  for (int64_t i = 0; i < rows.size(); ++i)
-    rows[i] = all[first * sequence + i];
-  return rows;
-}
-
-/// Of the step, for each place of a microbatch.
-Tensor targetCounts(const StepData &data, int64_t count) {
-  Tensor counts(std::vector<int64_t>{count});
-  for (int64_t sample = 0; sample < data.samples(); ++sample)
-    counts[sample % count] += static_cast<double>(data.innerTargets(sample));
-  return counts;
-}
-
 FailureOr<Tensor> argumentOf(BlockArgument argument, const StepData &data,
                              int64_t first, int64_t count) {
   StringRef input = transformer::inputOf(argument);
   for (plan::InputKind kind : plan::EnumValuesInputKind()) {
     if (input != plan::EnumNameInputKind(kind))
       continue;
-    if (kind == plan::InputKind::target_counts)
-      return targetCounts(data, count);
-    if (auto rows = data.rows.find(kind); rows != data.rows.end())
-      return rowsFrom(rows->second, first, count);
+    if (std::optional<Tensor> value = data.input(kind, first, count))
+      return *value;
   }
   return emitError(argument.getLoc())
          << "the step has an input '" << input << "' that nothing gives";

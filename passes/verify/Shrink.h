@@ -1,6 +1,6 @@
-// Makes a model and a spec small enough to run every rank in seconds. What may
-// go wrong stays: sizes that do not divide, ranks without elements, heads that
-// share a key, the reach of a window, the order of a schedule.
+// Makes a model and a spec small enough to run every rank in seconds. It keeps
+// what a compiler may get wrong: sizes that do not divide, ranks without
+// elements, heads that share a key, windows, the order of a schedule.
 #pragma once
 
 #include "lib/Spec/Spec.h"

@@ -73,12 +73,34 @@ int64_t StepData::innerTargets(int64_t sample) const {
   return count;
 }
 
+/// Samples [first, first + count).
+static Tensor rowsFrom(const Tensor &all, int64_t first, int64_t count) {
+  int64_t sequence = all.getDimSize(1);
+  Tensor rows({count, sequence});
+  for (int64_t i = 0; i < rows.size(); ++i)
+    rows[i] = all[first * sequence + i];
+  return rows;
+}
+
+Tensor StepData::targetCounts(int64_t count) const {
+  Tensor counts(std::vector<int64_t>{count});
+  for (int64_t sample = 0; sample < samples(); ++sample)
+    counts[sample % count] += static_cast<double>(innerTargets(sample));
+  return counts;
+}
+
+std::optional<Tensor> StepData::input(InputKind kind, int64_t first,
+                                      int64_t count) const {
+  if (kind == InputKind::target_counts)
+    return targetCounts(count);
+  auto all = rows.find(kind);
+  if (all == rows.end())
+    return std::nullopt;
+  return rowsFrom(all->second, first, count);
+}
+
 int64_t RankInputs::firstSample(uint32_t microbatch) const {
-  std::vector<uint32_t> axes(plan::orEmpty(plan.batch_axes()).begin(),
-                             plan::orEmpty(plan.batch_axes()).end());
-  int64_t micro = plan.micro_batch();
-  int64_t shards = plan.global_batch() / micro / plan.microbatches();
-  return (microbatch * shards + mesh.index(rank, axes)) * micro;
+  return state.tables().firstSample(microbatch, mesh);
 }
 
 absl::Status RankInputs::write(const plan::Input &input,
@@ -89,27 +111,13 @@ absl::Status RankInputs::write(const plan::Input &input,
                      Tensor({size}, std::move(values)));
 }
 
-/// Of coordinate, extent and positions.
-std::vector<double> RankInputs::placesOf(const plan::Input &input) const {
-  std::vector<layout::Cut> cuts = state.tables().cutsOf(input, mesh);
-  std::vector<layout::Range> held = layout::ranges(input.size(), cuts);
-  if (input.kind() == InputKind::coordinate)
-    return {static_cast<double>(held[0].begin)};
-  if (input.kind() == InputKind::extent)
-    return {static_cast<double>(layout::countOf(held))};
-  std::vector<double> places(layout::storedSize(input.size(), cuts), -1);
-  for (const layout::Range &range : held)
-    for (int64_t i = 0; i < range.count; ++i)
-      places[range.offset + i] = static_cast<double>(range.begin + i);
-  return places;
-}
-
 absl::Status RankInputs::giveOnce() {
   for (const plan::Input *input : plan::orEmpty(state.program().inputs()))
-    if (input->kind() == InputKind::coordinate ||
-        input->kind() == InputKind::extent ||
-        input->kind() == InputKind::positions)
-      MESHWORK_RETURN_IF_ERROR(write(*input, {}, placesOf(*input)));
+    if (plan::isOfPart(input->kind())) {
+      std::vector<int32_t> numbers = state.tables().numbersOf(*input, mesh);
+      MESHWORK_RETURN_IF_ERROR(
+          write(*input, {}, {numbers.begin(), numbers.end()}));
+    }
   return absl::OkStatus();
 }
 

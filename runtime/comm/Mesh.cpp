@@ -35,4 +35,11 @@ std::vector<uint32_t> Mesh::group(uint32_t rank,
   return members;
 }
 
+Mesh meshOf(const plan::Plan &plan) {
+  std::vector<uint32_t> sizes;
+  for (const plan::Axis *axis : *plan.mesh())
+    sizes.push_back(axis->size());
+  return Mesh(std::move(sizes));
+}
+
 } // namespace meshwork::runtime

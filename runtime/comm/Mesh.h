@@ -2,6 +2,7 @@
 #pragma once
 
 #include "absl/types/span.h"
+#include "meshwork/Plan/Plan.h"
 #include <cstdint>
 #include <vector>
 
@@ -32,5 +33,8 @@ private:
   std::vector<uint32_t> sizes, strides;
   uint32_t ranks = 1;
 };
+
+/// Of a plan that has been checked.
+Mesh meshOf(const plan::Plan &plan);
 
 } // namespace meshwork::runtime

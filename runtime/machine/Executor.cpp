@@ -6,6 +6,7 @@
 #include "lib/Plan/StatusMacros.h"
 #include "runtime/machine/Clock.h"
 #include <algorithm>
+#include <numeric>
 
 namespace meshwork::runtime {
 using plan::orEmpty;
@@ -201,6 +202,37 @@ absl::Status cannotStart(const plan::Instruction &instruction) {
       plan::EnumNameOperation(instruction.op_type()), " on channel ",
       instruction.channel(),
       ": channels run collectives and copies, expected channel 0"));
+}
+
+/// The elements of a dim by place in a rank's part; -1 where there is none.
+static std::vector<int32_t> positionsOf(int64_t size,
+                                        const std::vector<layout::Cut> &cuts) {
+  std::vector<int32_t> table(
+      static_cast<size_t>(layout::storedSize(size, cuts)), -1);
+  for (const layout::Range &range : layout::ranges(size, cuts))
+    std::iota(table.begin() + range.offset,
+              table.begin() + range.offset + range.count,
+              static_cast<int32_t>(range.begin));
+  return table;
+}
+
+std::vector<int32_t> RankProgram::numbersOf(const plan::Input &input,
+                                            const Mesh &mesh) const {
+  std::vector<layout::Cut> cuts = cutsOf(input, mesh);
+  if (input.kind() == plan::InputKind::positions)
+    return positionsOf(input.size(), cuts);
+  std::vector<layout::Range> held = layout::ranges(input.size(), cuts);
+  return {static_cast<int32_t>(input.kind() == plan::InputKind::extent
+                                   ? layout::countOf(held)
+                                   : held[0].begin)};
+}
+
+uint32_t RankProgram::firstSample(uint32_t microbatch, const Mesh &mesh) const {
+  std::vector<uint32_t> axes(orEmpty(plan.batch_axes()).begin(),
+                             orEmpty(plan.batch_axes()).end());
+  uint32_t micro = plan.micro_batch();
+  uint32_t shards = plan.global_batch() / micro / plan.microbatches();
+  return (microbatch * shards + mesh.index(rank, axes)) * micro;
 }
 
 CollectiveRequest RankProgram::request(const plan::Instruction &collective,

@@ -51,6 +51,11 @@ struct RankProgram {
   /// positions of another rank, how that one does.
   std::vector<layout::Cut> cutsOf(const plan::Input &input,
                                   const Mesh &mesh) const;
+  /// What an input of a part (plan::isOfPart) holds from the start on.
+  std::vector<int32_t> numbersOf(const plan::Input &input,
+                                 const Mesh &mesh) const;
+  /// Of this rank's part of a microbatch, by its number in the step.
+  uint32_t firstSample(uint32_t microbatch, const Mesh &mesh) const;
   /// What the transport is asked to prepare.
   CollectiveRequest request(const plan::Instruction &collective,
                             std::byte *arena) const;

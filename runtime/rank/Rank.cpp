@@ -15,7 +15,7 @@ absl::StatusOr<std::unique_ptr<Rank>> Rank::create(const RankSetup &setup) {
           {rank->ofPlan, setup.mesh, setup.transport, setup.cores});
   MESHWORK_RETURN_IF_ERROR(executor.status());
   rank->executor = std::move(*executor);
-  MESHWORK_RETURN_IF_ERROR(rank->writeCoordinates());
+  MESHWORK_RETURN_IF_ERROR(rank->writeParts());
   MESHWORK_RETURN_IF_ERROR(rank->makeReadouts());
   return rank;
 }

@@ -135,8 +135,8 @@ private:
                                   Read read) const;
   /// How this rank takes part in each split of the input's dim.
   std::vector<layout::Cut> cutsOf(const plan::Input &input) const;
-  absl::Status writeCoordinates();
-  absl::Status writePositions(const plan::Input &input);
+  /// Which part of each dim is this rank's.
+  absl::Status writeParts();
   void keepOwn(const plan::Input &input, const std::vector<int32_t> &sequence,
                size_t k);
   absl::Status runAction(uint32_t action, uint32_t begin, uint32_t end,

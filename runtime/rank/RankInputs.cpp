@@ -6,7 +6,6 @@
 #include "runtime/rank/Rank.h"
 #include <algorithm>
 #include <cmath>
-#include <numeric>
 
 namespace meshwork::runtime {
 using plan::cutsOf;
@@ -25,41 +24,16 @@ std::vector<layout::Cut> Rank::cutsOf(const plan::Input &input) const {
   return ofPlan.cutsOf(input, setup.mesh);
 }
 
-absl::Status Rank::writeCoordinates() {
-  for (const plan::Input *input : orEmpty(program().inputs())) {
-    bool isExtent = input->kind() == plan::InputKind::extent;
-    if (input->kind() == plan::InputKind::positions)
-      MESHWORK_RETURN_IF_ERROR(writePositions(*input));
-    if (!isExtent && input->kind() != plan::InputKind::coordinate)
-      continue;
-    std::vector<layout::Range> ranges =
-        layout::ranges(input->size(), cutsOf(*input));
-    int32_t value[] = {static_cast<int32_t>(isExtent ? layout::countOf(ranges)
-                                                     : ranges[0].begin)};
-    MESHWORK_RETURN_IF_ERROR(write<int32_t>(input->view(), value));
-  }
+absl::Status Rank::writeParts() {
+  for (const plan::Input *input : orEmpty(program().inputs()))
+    if (plan::isOfPart(input->kind()))
+      MESHWORK_RETURN_IF_ERROR(
+          write<int32_t>(input->view(), ofPlan.numbersOf(*input, setup.mesh)));
   return absl::OkStatus();
 }
 
-absl::Status Rank::writePositions(const plan::Input &input) {
-  std::vector<layout::Cut> cuts = cutsOf(input);
-  std::vector<layout::Range> held = layout::ranges(input.size(), cuts);
-  std::vector<int32_t> table(
-      static_cast<size_t>(layout::storedSize(input.size(), cuts)), -1);
-  for (const layout::Range &range : held)
-    std::iota(table.begin() + range.offset,
-              table.begin() + range.offset + range.count,
-              static_cast<int32_t>(range.begin));
-  return write<int32_t>(input.view(), table);
-}
-
 uint32_t Rank::firstSample(uint32_t microbatch) const {
-  const plan::Plan &plan = setup.plan;
-  std::vector<uint32_t> axes(orEmpty(plan.batch_axes()).begin(),
-                             orEmpty(plan.batch_axes()).end());
-  uint32_t micro = plan.micro_batch();
-  uint32_t shards = plan.global_batch() / micro / plan.microbatches();
-  return (microbatch * shards + setup.mesh.index(setup.rank, axes)) * micro;
+  return ofPlan.firstSample(microbatch, setup.mesh);
 }
 
 absl::Status Rank::writeRandom(plan::InputKind kind, uint64_t step,

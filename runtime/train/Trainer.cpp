@@ -8,14 +8,6 @@
 #include <thread>
 
 namespace meshwork::runtime {
-namespace {
-Mesh meshOf(const plan::Plan &plan) {
-  std::vector<uint32_t> sizes;
-  for (const plan::Axis *axis : *plan.mesh())
-    sizes.push_back(axis->size());
-  return Mesh(std::move(sizes));
-}
-} // namespace
 
 Trainer::Job::Job(TrainerParts given, const RunOptions &runOptions, bool spins)
     : parts(std::move(given)), options(runOptions),

@@ -156,7 +156,7 @@ class Hostile(unittest.TestCase):
 
     def test_too_little_memory(self):
         codes = []
-        for kilobytes in (250000, 300000, 350000, 400000, 500000, 700000):
+        for kilobytes in (250000, 300000, 350000, 400000, 500000, 560000, 700000):
             done = self.space.run(f"ulimit -v {kilobytes}; build/bin/meshwork compile {MODEL} --spec {SPEC} "
                                   "-o none.mwplan")
             codes.append(done.returncode)

@@ -148,74 +148,16 @@ SmallVector<Tensor> microbatchOf(const Compiled &compiled,
   return parts;
 }
 
-/// Documents of one to three tokens, other ones in each sample.
-Tensor randomDocuments(const std::vector<int64_t> &shape, unsigned seed) {
-  Tensor begins(shape), dice = randomTensor(shape, seed, 0, 1);
-  for (int64_t i = 0; i < begins.size(); ++i) {
-    int64_t position = i % shape[1];
-    bool begin = position == 0 || dice[i] < 0.4 ||
-                 static_cast<double>(position) - begins[i - 1] >= 3;
-    begins[i] = begin ? static_cast<double>(position) : begins[i - 1];
-  }
-  return begins;
-}
-
-/// What the launcher makes of where documents begin.
-class Documents {
-public:
-  Documents(const std::vector<int64_t> &tokens, unsigned seed)
-      : begins(randomDocuments(tokens, seed)) {}
-
-  /// Appends the argument, or changes the targets.
-  void give(const std::string &input, std::vector<Tensor> &arguments) const {
-    if (input == "documents")
-      arguments.push_back(begins);
-    else if (input == "document_positions")
-      arguments.push_back(positions());
-    else if (input == "inner_targets")
-      leaveOut(arguments[1]);
-    else if (input == "target_counts")
-      arguments.push_back(counts(arguments[1]));
-  }
-
-private:
-  Tensor positions() const {
-    Tensor result = begins;
-    for (int64_t i = 0; i < result.size(); ++i)
-      result[i] = static_cast<double>(i % length()) - begins[i];
-    return result;
-  }
-  /// Behind the last token of every other sample a document begins.
-  void leaveOut(Tensor &targets) const {
-    for (int64_t i = 0; i < targets.size(); ++i) {
-      int64_t next = (i + 1) % length();
-      bool ends = next == 0 ? i / length() % 2 == 0
-                            : begins[i + 1] == static_cast<double>(next);
-      if (ends)
-        targets[i] = -1;
-    }
-  }
-  Tensor counts(const Tensor &targets) const {
-    Tensor result(std::vector<int64_t>{targets.getDimSize(0)});
-    for (int64_t i = 0; i < targets.size(); ++i)
-      result[i / length()] += targets[i] >= 0;
-    return result;
-  }
-  int64_t length() const { return begins.getDimSize(1); }
-
-  Tensor begins;
-};
-
-/// Counts are those of the step.
-void sumCounts(const Compiled &compiled, StepData &data) {
-  for (auto [at, input] : llvm::enumerate(compiled.inputs)) {
-    if (input != "target_counts")
-      continue;
-    Tensor sum = data.microbatches[0][at];
-    for (int64_t i = 0; i < sum.size(); ++i)
-      sum[i] += data.microbatches[1][at][i];
-    data.microbatches[0][at] = data.microbatches[1][at] = sum;
-  }
+/// Of the samples of a microbatch, in the order of @microbatch's arguments.
+std::vector<Tensor> argumentsOf(const Compiled &compiled,
+                                const verify::StepData &step, int64_t first,
+                                int64_t count) {
+  std::vector<Tensor> arguments;
+  for (const std::string &input : compiled.inputs)
+    for (plan::InputKind kind : plan::EnumValuesInputKind())
+      if (input == plan::EnumNameInputKind(kind))
+        arguments.push_back(step.input(kind, first, count).value());
+  return arguments;
 }
 } // namespace
 
@@ -293,7 +235,8 @@ const verify::StepEnd *Compiled::oneRank(const verify::StepData &data) const {
   return entry->second ? &*entry->second : nullptr;
 }
 
-std::string Compiled::runAsPlan(uint32_t vocabulary) {
+std::string Compiled::runAsPlan(uint32_t vocabulary, Change change,
+                                verify::Places places) {
   verify::StepData data = dataOfPlan(vocabulary);
   const verify::StepEnd *expected = oneRank(data);
   if (!expected)
@@ -301,6 +244,10 @@ std::string Compiled::runAsPlan(uint32_t vocabulary) {
   program->diagnostics.clear();
   OwningOpRef<ModuleOp> copy(program->module().clone());
   PassManager passes(copy->getContext());
+  if (change) {
+    change(*copy);
+    passes.enableVerifier(false); // The check of a plan is to find it.
+  }
   bool isNext = false;
   for (const pipelines::Phase &phase : pipelines::phases()) {
     if (isNext)
@@ -309,7 +256,8 @@ std::string Compiled::runAsPlan(uint32_t vocabulary) {
   }
   if (failed(passes.run(*copy)))
     return "does not compile: " + program->diagnostics;
-  auto found = verify::runPlan(*copy, *spec, vocabulary, data, *expected);
+  auto found =
+      verify::runPlan(*copy, *spec, vocabulary, data, *expected, places);
   return failed(found) ? program->diagnostics
                        : llvm::join(found->problems, "\n");
 }
@@ -388,23 +336,11 @@ bool Compiled::isHeld(const StateKey &key, int64_t rank) const {
 StepData randomStep(const Compiled &compiled, int64_t vocabulary, unsigned seed,
                     int microbatches) {
   StepData data;
-  std::vector<int64_t> tokens = compiled.arguments[0].shape;
-  auto ids = [&] {
-    Tensor tensor =
-        randomTensor(tokens, seed++, 0, static_cast<double>(vocabulary));
-    for (int64_t i = 0; i < tensor.size(); ++i)
-      tensor[i] = std::floor(tensor[i]);
-    return tensor;
-  };
-  for (int i = 0; i < microbatches; ++i) {
-    std::vector<Tensor> &arguments = data.microbatches.emplace_back();
-    arguments.push_back(ids());
-    arguments.push_back(ids());
-    Documents documents(tokens, 1000 + seed);
-    for (const std::string &input : compiled.inputs)
-      documents.give(input, arguments);
-  }
-  sumCounts(compiled, data);
+  const std::vector<int64_t> &tokens = compiled.arguments[0].shape;
+  verify::StepData step(microbatches * tokens[0], tokens[1], vocabulary, seed);
+  for (int i = 0; i < microbatches; ++i)
+    data.microbatches.push_back(
+        argumentsOf(compiled, step, i * tokens[0], tokens[0]));
   for (const auto &[key, layout] : compiled.states) {
     // Not negative: some are sums of squares.
     if (key.kind == StateKind::optimizer)

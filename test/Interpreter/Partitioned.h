@@ -9,7 +9,7 @@
 #include "Harness.h"
 #include "lib/Sharding/Sharding.h"
 #include "passes/pipelines/Pipelines.h"
-#include "passes/verify/States.h"
+#include "passes/verify/RunPlan.h"
 
 #include <map>
 #include <memory>
@@ -41,9 +41,11 @@ struct Compiled {
   /// Goes on to a plan, all but its kernels' code. False, and why in
   /// `diagnostics`, where that fails or the launcher would refuse it.
   bool becomesPlan(uint32_t vocabulary);
-  /// A copy goes on to a plan, which is run on all ranks, byte by byte. What
-  /// differs from one rank, "" when nothing does.
-  std::string runAsPlan(uint32_t vocabulary);
+  /// A copy, as `change` makes it, goes on to a plan, which is run on all
+  /// ranks, byte by byte. What differs from one rank, "" when nothing does.
+  using Change = llvm::function_ref<void(mlir::ModuleOp)>;
+  std::string runAsPlan(uint32_t vocabulary, Change change = nullptr,
+                        verify::Places places = verify::Places::arena);
   verify::StepData dataOfPlan(uint32_t vocabulary) const;
   /// What one rank makes of that; null after a failure of the test.
   const verify::StepEnd *oneRank(const verify::StepData &data) const;

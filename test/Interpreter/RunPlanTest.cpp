@@ -34,31 +34,15 @@ compute = "f32"
 collectives = "always"
 )";
   Scheduled()
-      : all(tinyLlama({.keyHeads = 2, .tied = true}), spec, 256, "schedule"),
-        data(all.dataOfPlan(vocabulary)) {}
+      : all(tinyLlama({.keyHeads = 2, .tied = true}), spec, 256, "schedule") {}
 
-  void SetUp() override {
-    ASSERT_TRUE(all.program) << all.diagnostics;
-    expected = all.oneRank(data);
-    ASSERT_TRUE(expected);
-  }
+  void SetUp() override { ASSERT_TRUE(all.program) << all.diagnostics; }
 
   /// What is found when `change` has changed the program: by the check of a
   /// plan, or by running it.
   std::string runChanged(llvm::function_ref<void(mlir::ModuleOp)> change,
                          verify::Places places = verify::Places::arena) {
-    mlir::OwningOpRef<mlir::ModuleOp> copy(all.program->module().clone());
-    change(*copy);
-    all.program->diagnostics.clear();
-    mlir::PassManager passes(copy->getContext());
-    passes.enableVerifier(false);
-    pipelines::phases().back().build(passes, all.ofSpec());
-    if (failed(passes.run(*copy)))
-      return "cannot be placed";
-    auto lines = verify::runPlan(*copy, all.ofSpec(), vocabulary, data,
-                                 *expected, places);
-    return failed(lines) ? all.program->diagnostics
-                         : llvm::join(lines->problems, "\n");
+    return all.runAsPlan(vocabulary, change, places);
   }
 
   static std::vector<InstructionOpInterface>
@@ -69,8 +53,6 @@ collectives = "always"
   }
 
   Compiled all;
-  verify::StepData data;
-  const verify::StepEnd *expected = nullptr;
 };
 
 std::string nameOf(mlir::Operation *op) {

@@ -36,6 +36,13 @@ constexpr bool isOfTokens(InputKind kind) {
          kind == InputKind::inner_targets;
 }
 
+/// Whether such an input tells a rank which part of a dim it has: numbers that
+/// are written once, when a plan is loaded.
+constexpr bool isOfPart(InputKind kind) {
+  return kind == InputKind::coordinate || kind == InputKind::extent ||
+         kind == InputKind::positions;
+}
+
 /// Whether some rank has such an input.
 inline bool reads(const Plan &plan, InputKind kind) {
   for (const Program *program : *plan.programs())

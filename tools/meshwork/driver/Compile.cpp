@@ -135,9 +135,7 @@ private:
   /// Leaves the limits of reading on until the first phase has looked at it.
   int readModel() {
     beginReading(options.model, badData, texts.model.size());
-    return isConfig(options.model)
-               ? model.importConfig(texts.model, options.model)
-               : model.readText(texts.model, options.model);
+    return model.read(texts.model, options.model);
   }
 
   spec::Result specWith(uint32_t micro) const {
@@ -189,8 +187,12 @@ private:
       LogicalResult chosen =
           chooseBefore(phase.name, model.module(), spec, said);
       llvm::errs() << said;
-      if (failed(chosen))
-        return ofSpec.any() ? badSpec : internal;
+      if (failed(chosen)) {
+        if (ofSpec.any())
+          return badSpec;
+        checkMemory();
+        return internal;
+      }
       PassManager passes(model.module()->getContext());
       passes.enableCrashReproducerGeneration(reproducerTo(options));
       phase.build(passes, spec);
@@ -201,12 +203,13 @@ private:
         llvm::errs() << "\n";
       }
       bool fine = succeeded(passes.run(model.module()));
-      if (ofSpec.any()) {
-        llvm::sys::fs::remove(
-            reproducerPath(options)); // nothing here to repair
+      if (ofSpec.any() || (!fine && isMemoryShort())) // nothing to repair
+        llvm::sys::fs::remove(reproducerPath(options));
+      if (ofSpec.any())
         return badSpec;
-      }
       if (!fine) {
+        // A pass that crashes for lack of memory is a pass that fails.
+        checkMemory();
         llvm::errs() << "meshwork: error: " << options.model
                      << " does not compile (phase '" << phase.name
                      << "'); repeat with: meshwork-opt --run-reproducer "
@@ -278,8 +281,10 @@ private:
     FailureOr<std::vector<char>> file = codegen::writePlan(
         module, spec, *machines,
         {options.model, model.text(), model.vocabulary(), origins});
-    if (failed(file))
+    if (failed(file)) {
+      checkMemory();
       return internal;
+    }
     noteTime("plan", start);
     if (int code =
             checkBudgets(*plan::GetPlan(file->data() + plan::frameBytes));

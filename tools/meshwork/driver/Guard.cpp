@@ -75,11 +75,7 @@ void onBadAlloc(void *, const char *, bool) { outOfMemory(); }
 /// MLIR does not look whether malloc gave it memory. A crash that has another
 /// reason ends as it would without this.
 void onSegmentationFault(int number) {
-  constexpr size_t probe = size_t{64}
-                           << 20; // what malloc reserves for a thread
-  if (::mmap(nullptr, probe, PROT_NONE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0) ==
-      MAP_FAILED)
-    outOfMemory();
+  checkMemory();
   ::signal(number, SIG_DFL);
   ::raise(number); // as soon as this returns
 }
@@ -229,6 +225,18 @@ int endedBy(int signal) {
   return report(absl::InternalError("ended by signal " + name));
 }
 } // namespace
+
+bool isMemoryShort() {
+  constexpr size_t probe = size_t{64} << 20; // malloc reserves it for a thread
+  void *found = ::mmap(nullptr, probe, PROT_NONE, MAP_PRIVATE | MAP_ANONYMOUS,
+                       /*fd=*/-1, /*offset=*/0);
+  return found == MAP_FAILED || ::munmap(found, probe) != 0;
+}
+
+void checkMemory() {
+  if (isMemoryShort())
+    outOfMemory();
+}
 
 int guarded(llvm::function_ref<int()> work) {
   void *shared = mmap(nullptr, sizeof(Stage), PROT_READ | PROT_WRITE,

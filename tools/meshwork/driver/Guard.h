@@ -29,4 +29,10 @@ int guarded(llvm::function_ref<int()> work);
 void beginReading(std::string_view name, int refusal, uint64_t bytes);
 void endReading();
 
+/// Whether the system has no more memory for this process, or hardly any.
+bool isMemoryShort();
+/// To be called when something has failed: where memory is short, ends `work`
+/// with that as the reason. MLIR may tell a failure that has none.
+void checkMemory();
+
 } // namespace meshwork::driver

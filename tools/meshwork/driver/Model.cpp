@@ -32,6 +32,10 @@ Model::Model() : context(allDialects()), handler(sources, &context) {
       false); // The message says it; a module does not fit a screen.
 }
 
+int Model::read(const std::string &text, const std::string &path) {
+  return isConfig(path) ? importConfig(text, path) : readText(text, path);
+}
+
 int Model::importConfig(const std::string &json, const std::string &name,
                         bool isKnown) {
   importer::Result result = importer::importConfig(json, name);

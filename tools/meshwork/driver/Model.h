@@ -18,10 +18,12 @@ namespace meshwork::driver {
 bool isConfig(llvm::StringRef path);
 
 /// Reading is for `guarded`, between beginReading and endReading; `name` is for
-/// messages. Both return an exit code.
+/// messages. Each returns an exit code.
 class Model {
 public:
   Model();
+  /// A config.json or text, whichever the path names.
+  int read(const std::string &text, const std::string &path);
   /// `isKnown`: it was imported before, so only errors are told.
   int importConfig(const std::string &json, const std::string &name,
                    bool isKnown = false);

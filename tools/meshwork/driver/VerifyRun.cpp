@@ -70,10 +70,7 @@ private:
   /// looked at a copy.
   int readModel() {
     beginReading(options.model, badData, modelText.size());
-    int code = isConfig(options.model)
-                   ? model.importConfig(modelText, options.model)
-                   : model.readText(modelText, options.model);
-    if (code != ok)
+    if (int code = model.read(modelText, options.model); code != ok)
       return code;
     SpecErrors ofSpec(model.module()->getContext(), spec, origins);
     OwningOpRef<ModuleOp> copy(model.module().clone());
