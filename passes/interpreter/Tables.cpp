@@ -1,0 +1,144 @@
+// Tables of rows: embedding, its gradient, and what rope reads.
+#include "passes/interpreter/Evaluate.h"
+
+#include <cmath>
+
+using namespace mlir;
+using namespace meshwork::transformer;
+
+namespace meshwork::interpreter {
+
+//===-- embedding -----------------------------------------------------------//
+
+/// The row of `rows` that `id` names, counted from `firstRow` on; -1 on a rank
+/// that does not have it. An id outside the whole table is an error at `op`; a
+/// rank with a part cannot tell, save for negative ones.
+static FailureOr<int64_t> rowOf(Operation *op, double id, int64_t rows,
+                                ArrayRef<Tensor> firstRow) {
+  double row = firstRow.empty() ? id : id - firstRow[0][0];
+  if (row >= 0 && row < static_cast<double>(rows))
+    return static_cast<int64_t>(row);
+  if (!firstRow.empty() && id >= 0)
+    return -1;
+  return op->emitOpError("id ")
+         << id << " is outside the table of " << rows << " rows";
+}
+
+static Results evaluate(EmbeddingOp op, ArrayRef<Tensor> operands) {
+  const Tensor &table = operands[0], &ids = operands[1];
+  Tensor result = Tensor::zeros(op.getType());
+  int64_t width = table.size() / table.getDimSize(0);
+  for (int64_t i = 0; i < ids.size(); ++i) {
+    FailureOr<int64_t> row =
+        rowOf(op, ids[i], table.getDimSize(0), operands.drop_front(2));
+    if (failed(row))
+      return failure();
+    for (int64_t j = 0; *row >= 0 && j < width; ++j)
+      result[i * width + j] = table[*row * width + j];
+  }
+  return Tensors{result};
+}
+
+static Results evaluate(EmbeddingGradOp op, ArrayRef<Tensor> operands) {
+  const Tensor &ids = operands[0], &gradient = operands[1];
+  Tensor result = Tensor::zeros(op.getType());
+  int64_t width = result.size() / result.getDimSize(0);
+  for (int64_t i = 0; i < ids.size(); ++i) {
+    FailureOr<int64_t> row =
+        rowOf(op, ids[i], result.getDimSize(0), operands.drop_front(2));
+    if (failed(row))
+      return failure();
+    for (int64_t j = 0; *row >= 0 && j < width; ++j)
+      result[*row * width + j] += gradient[i * width + j];
+  }
+  return Tensors{result};
+}
+
+/// The row of the rank's table that an id means; -1: another rank's.
+static int64_t ownRow(double id, double first, int64_t rows) {
+  double row = id - first;
+  return row >= 0 && row < static_cast<double>(rows) ? static_cast<int64_t>(row)
+                                                     : -1;
+}
+
+static void run(const plan::Embedding &op, Views &on) {
+  Tensor table = on.read(op.table()), ids = on.read(op.ids());
+  std::optional<Tensor> first = on.readIf(op.first_row());
+  Tensor out = on.zeros(op.out());
+  int64_t rows = table.getDimSize(0), width = table.size() / rows;
+  for (int64_t i = 0; i < ids.size(); ++i) {
+    int64_t row = ownRow(ids[i], first ? (*first)[0] : 0, rows);
+    for (int64_t j = 0; j < width; ++j)
+      out[i * width + j] = row >= 0 ? table[row * width + j]
+                           : first  ? 0
+                                    : std::nan("");
+  }
+  on.write(op.out(), out);
+}
+
+static void run(const plan::EmbeddingGrad &op, Views &on) {
+  Tensor ids = on.read(op.ids()), gradient = on.read(op.dout());
+  std::optional<Tensor> first = on.readIf(op.first_row());
+  Tensor sum = on.zeros(op.dtable());
+  int64_t rows = sum.getDimSize(0), width = sum.size() / rows;
+  for (int64_t i = 0; i < ids.size(); ++i) {
+    int64_t row = ownRow(ids[i], first ? (*first)[0] : 0, rows);
+    for (int64_t j = 0; row >= 0 && j < width; ++j)
+      sum[row * width + j] += gradient[i * width + j];
+  }
+  on.add(op.dtable(), sum, op.accumulate());
+}
+
+//===-- rotary_table --------------------------------------------------------//
+
+static Results evaluate(RotaryTableOp op, ArrayRef<Tensor> operands) {
+  Tensor cosine = Tensor::zeros(op.getCosine().getType()), sine = cosine;
+  int64_t sequence = cosine.getDimSize(0), headDim = cosine.getDimSize(1);
+  int64_t half = headDim / 2;
+  double scale = op.getScale().convertToDouble();
+  for (int64_t row = 0; row < sequence; ++row)
+    for (int64_t d = 0; d < headDim; ++d) {
+      double p = operands.empty() ? static_cast<double>(row) : operands[0][row];
+      if (p < 0)
+        continue;
+      // The angle is a float by definition, here as in every framework: at
+      // position p its rounding moves it by up to p * 2^-24 radians.
+      float angle =
+          static_cast<float>(p) * op.getInverseFrequencies()[d % half];
+      double sign = d < half ? -1 : 1;
+      cosine.at({row, d}) = scale * std::cos(static_cast<double>(angle));
+      sine.at({row, d}) = sign * scale * std::sin(static_cast<double>(angle));
+    }
+  return Tensors{cosine, sine};
+}
+
+static void run(const plan::RotaryTable &op, Views &on) {
+  std::optional<Tensor> positions = on.readIf(op.positions());
+  Tensor cos = on.zeros(op.cos()), sin = on.zeros(op.sin());
+  int64_t rows = cos.getDimSize(0), width = cos.getDimSize(1);
+  for (int64_t row = 0; row < rows; ++row)
+    for (int64_t d = 0; d < width; ++d) {
+      auto at = static_cast<float>(positions ? (*positions)[row]
+                                             : static_cast<double>(row));
+      if (at < 0)
+        continue;
+      // One float by definition.
+      float angle = at * op.inverse_frequencies()->Get(d % (width / 2));
+      double scale = op.scale(), sign = d < width / 2 ? -1 : 1;
+      cos[row * width + d] = scale * std::cos(double{angle});
+      sin[row * width + d] = sign * scale * std::sin(double{angle});
+    }
+  on.write(op.cos(), cos);
+  on.write(op.sin(), sin);
+}
+
+void addTables(Evaluators &to) {
+  to.add<EmbeddingOp>(evaluate);
+  to.add<EmbeddingGradOp>(evaluate);
+  to.add<RotaryTableOp>(evaluate);
+  to.add<plan::Embedding>(run);
+  to.add<plan::EmbeddingGrad>(run);
+  to.add<plan::RotaryTable>(run);
+}
+
+} // namespace meshwork::interpreter
