@@ -20,7 +20,7 @@ class Transformer_PrimitiveOp<string mnemonic, list<string> own, list<Trait> tra
     : Transformer_TensorOp<mnemonic, own, [DeclareOpInterfaceMethods<DifferentiableOpInterface>] # traits>;
 
 /// Maps and moves of elements.
-defvar Transformer_Moves = [Transformer_NoProducts, Transformer_Elementwise<"true">, Transformer_WeightGradient<"none">,
+defvar Transformer_Moves = [Transformer_NoProducts, Transformer_Elementwise<"true">, Transformer_ReadsF32<"false">, Transformer_WeightGradient<"none">,
                             Transformer_AddsUp<"false">, Transformer_Source<"false">, Transformer_NoKernelSizes];
 
 def Transformer_MapOp : Transformer_PrimitiveOp<"map", ["getFactors", "isLinear", "getPadding", "drawsWords", "tellPart"], Transformer_Moves # [
