@@ -1,4 +1,5 @@
-// Tables of rows: embedding, its gradient, and what rope reads.
+// Tables of rows: embedding, its gradient, and what rope reads; and the numbers
+// of a row's largest elements.
 #include "passes/interpreter/Evaluate.h"
 
 #include <cmath>
@@ -132,13 +133,100 @@ static void run(const plan::RotaryTable &op, Views &on) {
   on.write(op.sin(), sin);
 }
 
+//===-- top_k ---------------------------------------------------------------//
+
+namespace {
+/// Numbers of elements, or of groups of them.
+using Numbers = SmallVector<int64_t>;
+
+/// NaN is above all.
+bool isBetter(float a, float b) {
+  return std::isnan(a) ? !std::isnan(b) : a > b;
+}
+
+/// The `k` best of `among`, best first; of equal ones the lower number.
+Numbers bestOf(Numbers among, ArrayRef<float> scores, int64_t k) {
+  llvm::sort(among, [&](int64_t a, int64_t b) {
+    bool isEqual =
+        !isBetter(scores[a], scores[b]) && !isBetter(scores[b], scores[a]);
+    return isEqual ? a < b : isBetter(scores[a], scores[b]);
+  });
+  among.resize(k);
+  return among;
+}
+
+struct Choice {
+  int64_t groups, kept;
+  bool addsTwo;
+
+  /// The elements of that group.
+  Numbers membersOf(int64_t group, int64_t experts) const {
+    return llvm::to_vector(
+        llvm::seq(group * experts / groups, (group + 1) * experts / groups));
+  }
+  float scoreOf(int64_t group, ArrayRef<float> scores) const {
+    Numbers best =
+        bestOf(membersOf(group, scores.size()), scores, addsTwo ? 2 : 1);
+    return addsTwo ? scores[best[0]] + scores[best[1]] : scores[best[0]];
+  }
+  Numbers of(ArrayRef<float> scores, int64_t k) const {
+    SmallVector<float> ofGroups;
+    for (int64_t group = 0; group < groups; ++group)
+      ofGroups.push_back(scoreOf(group, scores));
+    Numbers kept =
+        bestOf(llvm::to_vector(llvm::seq(groups)), ofGroups, this->kept);
+    llvm::sort(kept);
+    Numbers among;
+    for (int64_t group : kept)
+      llvm::append_range(among, membersOf(group, scores.size()));
+    return bestOf(among, scores, k);
+  }
+};
+
+/// Scores are f32 by definition: those that are equal then are equal here.
+Tensor chosen(const Choice &choice, const Tensor &scores, const Tensor *valid,
+              Tensor choices) {
+  int64_t experts = scores.getShape().back(), k = choices.getShape().back();
+  for (int64_t row = 0; row < scores.size() / experts; ++row) {
+    bool isPadding = valid && (*valid)[row] == 0;
+    auto values = llvm::map_to_vector(
+        scores.getElements().slice(row * experts, experts),
+        [](double value) { return static_cast<float>(value); });
+    Numbers numbers = isPadding ? Numbers(k, -1) : choice.of(values, k);
+    for (auto [i, number] : llvm::enumerate(numbers))
+      choices[row * k + static_cast<int64_t>(i)] = static_cast<double>(number);
+  }
+  return choices;
+}
+} // namespace
+
+static Results evaluate(TopKOp op, ArrayRef<Tensor> operands) {
+  Choice choice{static_cast<int64_t>(op.getGroups()),
+                static_cast<int64_t>(op.getKeptGroups()),
+                op.getGroupScore() == GroupScore::two_best};
+  return Tensors{chosen(choice, operands[0],
+                        op.getValid() ? &operands[1] : nullptr,
+                        Tensor::zeros(op.getType()))};
+}
+
+static void run(const plan::TopK &op, Views &on) {
+  std::optional<Tensor> valid = on.readIf(op.valid());
+  Choice choice{op.groups(), op.kept_groups(),
+                op.group_score() == plan::GroupScore::two_best};
+  on.write(op.choices(),
+           chosen(choice, on.read(op.scores()), valid ? &*valid : nullptr,
+                  on.zeros(op.choices())));
+}
+
 void addTables(Evaluators &to) {
   to.add<EmbeddingOp>(evaluate);
   to.add<EmbeddingGradOp>(evaluate);
   to.add<RotaryTableOp>(evaluate);
+  to.add<TopKOp>(evaluate);
   to.add<plan::Embedding>(run);
   to.add<plan::EmbeddingGrad>(run);
   to.add<plan::RotaryTable>(run);
+  to.add<plan::TopK>(run);
 }
 
 } // namespace meshwork::interpreter
