@@ -465,6 +465,25 @@ def Schedule_CopyOp : Schedule_Instruction<"copy", (ins DefaultValuedAttr<I64Att
   let channel = "getChannel()";
 }
 
+def Schedule_GroupScore : Schedule_Enum<"GroupScore", "what a group of experts is chosen by", PlanGroupScore>;
+def Schedule_GroupScoreAttr : Schedule_EnumAttr<Schedule_GroupScore, "group_score">;
+
+def Schedule_TopKOp : Schedule_Instruction<"top_k", (ins DefaultValuedAttr<I64Attr, "1">:$groups, DefaultValuedAttr<I64Attr, "1">:$kept_groups,
+    DefaultValuedAttr<Schedule_GroupScoreAttr, "::meshwork::schedule::GroupScore::maximum">:$group_score),
+    (ins AnyMemRef:$scores, Optional<AnyMemRef>:$valid), (ins AnyMemRef:$choices),
+    "$scores (`valid` $valid^ `:` type($valid))? (`groups` $groups^ `kept` $kept_groups `by` $group_score)? `to` $choices attr-dict `:` type($scores) `to` type($choices)"> {
+  let summary = "The numbers of the largest elements of each row";
+  let description = [{
+    (C1) scores are f32 [rows..., experts], with fewer than 2^31 experts, choices i32 [rows..., k] in another buffer; both have dense rows at one stride.
+    (C2) groups divide the experts; 1 to all of them are kept; a sum of two needs two experts a group.
+    (C3) k is 1 to as many experts as the kept groups have.
+    (C4) valid is f32 with the rows' dims, without gaps.
+    ```mlir
+    schedule.top_k "top_k" flops 0 bytes 80 %scores to %choices : memref<1x2x8xf32, strided<[16, 8, 1]>> to memref<1x2x2xi32, strided<[4, 2, 1]>>
+    ```
+  }];
+}
+
 def Schedule_CollectiveOp : Schedule_Instruction<"collective", (ins Schedule_CollectiveKindAttr:$kind, Schedule_ReductionAttr:$reduction,
     StrArrayAttr:$axes, Schedule_PassAttr:$pass, Schedule_CauseAttr:$cause, DenseI64ArrayAttr:$dims, DenseI64ArrayAttr:$to_dims, DenseI64ArrayAttr:$sources,
     DefaultValuedAttr<I64Attr, "0">:$channel, UnitAttr:$last_only, UnitAttr:$makes_loss, UnitAttr:$any_order), (ins Variadic<AnyMemRef>:$inputs), (ins Variadic<AnyMemRef>:$outputs),

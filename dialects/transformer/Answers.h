@@ -60,6 +60,11 @@ template <bool yes> struct StaysF32 {
     static bool f32ByTrait() { return yes; }
   };
 };
+template <bool yes> struct ReadsF32 {
+  template <typename Op> struct Impl : ::mlir::OpTrait::TraitBase<Op, Impl> {
+    static bool readsF32ByTrait() { return yes; }
+  };
+};
 template <Again again> struct RunAgain {
   template <typename Op> struct Impl : ::mlir::OpTrait::TraitBase<Op, Impl> {
     static Again againByTrait() { return again; }

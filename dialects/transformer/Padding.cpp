@@ -272,11 +272,14 @@ Padding ContractOp::getPadding(unsigned, unsigned dim, PaddingOf of,
 PaddingNeeds EmbeddingOp::getPaddingNeeds(PaddingOf) {
   return {{0, dimName(getTable(), 0), PaddingNeed::zero}};
 }
+/// A negative id, which names no row, gives one of NaN.
 Padding EmbeddingOp::getPadding(unsigned, unsigned dim, PaddingOf of,
                                 function_ref<bool()>) {
   StringAttr name = dimName(getResult(), dim);
-  return dimsOf(getIds()).find(name) >= 0 ? finitePadding()
-                                          : of(getTable(), name);
+  if (dimsOf(getIds()).find(name) < 0)
+    return of(getTable(), name);
+  std::optional<double> id = of(getIds(), name).constant;
+  return id && *id < 0 ? anyPadding() : finitePadding();
 }
 
 PaddingNeeds EmbeddingGradOp::getPaddingNeeds(PaddingOf) {

@@ -49,4 +49,11 @@ public:
   virtual OwnElements own(::mlir::Value value, unsigned dim) = 0;
 };
 
+/// f32 of the first `numDims` dims of `of`, made before `at`: 1, or 0 for what
+/// is padding of a split dim, or for which one of `counted`, i32 of these dims,
+/// is negative. Null where it would be 1 everywhere.
+::mlir::Value buildOwn(::mlir::Operation *at, ::mlir::Value of,
+                       unsigned numDims, RankPart &part,
+                       ::mlir::ValueRange counted = {});
+
 } // namespace meshwork::transformer

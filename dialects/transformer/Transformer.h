@@ -56,6 +56,8 @@ struct Factor {
   ::llvm::SmallVector<int64_t> resultDims;
   Reduction combine = Reduction::add;
   Role role = none;
+  /// Attributes of the op go by its size: a model made small keeps it.
+  bool isCounted = false;
 };
 
 /// Factors of an op whose dims of one name are one loop; names that only

@@ -14,6 +14,14 @@ static SmallVector<Factor> withWhole(Operation *op,
   return factors;
 }
 
+/// Marks those that results have as told by attributes of the op.
+static SmallVector<Factor> withCounted(SmallVector<Factor> factors) {
+  for (Factor &factor : factors)
+    factor.isCounted =
+        llvm::any_of(factor.resultDims, [](int64_t dim) { return dim >= 0; });
+  return factors;
+}
+
 /// The factor with that role, or null.
 static Factor *factorOf(MutableArrayRef<Factor> factors, Factor::Role role) {
   auto *found = llvm::find_if(
@@ -59,7 +67,8 @@ SmallVector<Factor> ReduceOp::getFactors() {
 
 SmallVector<Factor> RollOp::getFactors() {
   StringRef last = dimsOf(getResult()).getNames().back();
-  return withWhole(*this, [&](StringRef name) { return name == last; });
+  return withCounted(
+      withWhole(*this, [&](StringRef name) { return name == last; }));
 }
 
 /// The sliced dim, under its name in the whole and in each part. Its parts have
@@ -77,12 +86,13 @@ SmallVector<Factor> SliceOp::getFactors() {
   return sliceFactors(*this, getInput(), getResult(), getDim());
 }
 SmallVector<Factor> UnsliceOp::getFactors() {
-  return sliceFactors(*this, getResult(), getParts(), getDim());
+  return withCounted(sliceFactors(*this, getResult(), getParts(), getDim()));
 }
 
 /// A rank's rows are told their positions; columns are pairs of halves.
 SmallVector<Factor> RotaryTableOp::getFactors() {
-  return withWhole(*this, [](StringRef name) { return name != dims::tokens; });
+  return withCounted(
+      withWhole(*this, [](StringRef name) { return name != dims::tokens; }));
 }
 
 /// The rows of queries and those of keys are two factors; of the queries each

@@ -44,6 +44,8 @@ def TensorOpInterface : OpInterface<"TensorOpInterface"> {
       "bool", "isElementwise", (ins), [{}], [{ return $_op.elementwiseByTrait(); }]>,
     InterfaceMethod<"Whether that result is f32 whatever the compute type, as sums and tables are that would lose too much.",
       "bool", "staysF32", (ins "unsigned":$result), [{}], [{ return $_op.f32ByTrait(); }]>,
+    InterfaceMethod<"Whether it reads that operand in f32 whatever the compute type: what makes it, back to a product, then stays f32, too.",
+      "bool", "readsF32", (ins "unsigned":$operand), [{}], [{ return $_op.readsF32ByTrait(); }]>,
     InterfaceMethod<"What it takes to run it again in the backward pass, where its results are not kept.",
       "::meshwork::transformer::Again", "getAgain", (ins), [{}], [{ return $_op.againByTrait(); }]>,
     InterfaceMethod<"What it has to do with the gradient of a weight.",
@@ -76,6 +78,7 @@ def TensorOpInterface : OpInterface<"TensorOpInterface"> {
 class Transformer_Linear<string yes> : Transformer_Answer<"Linear", yes>;
 class Transformer_Elementwise<string yes> : Transformer_Answer<"Elementwise", yes>;
 class Transformer_StaysF32<string yes> : Transformer_Answer<"StaysF32", yes>;
+class Transformer_ReadsF32<string yes> : Transformer_Answer<"ReadsF32", yes>;
 class Transformer_Again<string what> : Transformer_Answer<"RunAgain", "::meshwork::transformer::Again::" # what>;
 class Transformer_WeightGradient<string role> : Transformer_Answer<"OfWeightGradient", "::meshwork::transformer::WeightGradient::" # role>;
 class Transformer_Fusible<string yes> : Transformer_Answer<"Fusible", yes>;
@@ -88,7 +91,7 @@ class Transformer_DrawsWords<string yes> : Transformer_Answer<"DrawsWords", yes>
 class Transformer_Source<string yes> : Transformer_Answer<"Source", yes>;
 def Transformer_NoKernelSizes : Transformer_OnlyAnswer<"NoKernelSizes">;
 /// Of ops that neither map nor move elements.
-defvar Transformer_Apart = [Transformer_Linear<"false">, Transformer_Elementwise<"false">, Transformer_Fusible<"false">];
+defvar Transformer_Apart = [Transformer_Linear<"false">, Transformer_Elementwise<"false">, Transformer_Fusible<"false">, Transformer_ReadsF32<"false">];
 
 def AttentionOpInterface : OpInterface<"AttentionOpInterface"> {
   let cppNamespace = "::meshwork::transformer";

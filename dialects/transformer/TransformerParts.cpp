@@ -13,6 +13,55 @@ Value OwnElements::test(ImplicitLocOpBuilder &b, Value value) const {
   return arith::CmpIOp::create(b, arith::CmpIPredicate::sge, value, zero);
 }
 
+/// The part of `of`, as f32, without its last dims.
+static RankedTensorType typeOfFirst(Value of, unsigned numDims, RankPart &part,
+                                    Builder builder) {
+  auto all = part.typeOf(of, builder.getF32Type());
+  auto names = dimsOf(all).getNames().take_front(numDims);
+  return namedType(all.getShape().take_front(numDims),
+                   DimsAttr::get(builder.getContext(), names),
+                   all.getElementType());
+}
+
+/// 1 where all `own` are the rank's and nothing of `counted` is negative, else
+/// 0.
+static Value buildOwnBody(ImplicitLocOpBuilder &b, ArrayRef<OwnElements> own,
+                          ValueRange ends, ValueRange counted) {
+  auto number = [&](float value) {
+    return arith::ConstantOp::create(b, b.getF32FloatAttr(value));
+  };
+  Value result = number(1), zero = number(0);
+  for (auto [one, end] : llvm::zip_equal(own, ends))
+    result = arith::SelectOp::create(b, one.test(b, end), result, zero);
+  for (Value value : counted) {
+    Value isCounted = arith::CmpIOp::create(
+        b, arith::CmpIPredicate::sge, value,
+        arith::ConstantOp::create(b, b.getI32IntegerAttr(0)));
+    result = arith::SelectOp::create(b, isCounted, result, zero);
+  }
+  return result;
+}
+
+Value buildOwn(Operation *at, Value of, unsigned numDims, RankPart &part,
+               ValueRange counted) {
+  SmallVector<OwnElements> own;
+  for (unsigned i = 0; i < numDims; ++i)
+    if (part.isUneven(of, i))
+      own.push_back(part.own(of, i));
+  if (own.empty() && counted.empty())
+    return {};
+  auto operands = llvm::map_to_vector(
+      own, [](const OwnElements &one) { return one.operand; });
+  llvm::append_range(operands, counted);
+  OpBuilder builder(at);
+  return buildMap(builder, at->getLoc(),
+                  typeOfFirst(of, numDims, part, builder), operands,
+                  [&](ImplicitLocOpBuilder &b, ValueRange x) {
+                    return buildOwnBody(b, own, x.take_front(own.size()),
+                                        x.drop_front(own.size()));
+                  });
+}
+
 void EmbeddingOp::tellPart(RankPart &part) {
   if (part.isSplit(getTable(), 0))
     getFirstRowMutable().assign(part.first(getTable(), 0));
@@ -34,34 +83,13 @@ void RotaryTableOp::tellPart(RankPart &part) {
 /// One for each token that counts, zero for padding of a split dim and, where
 /// they are told so, for tokens without a target.
 static void countTokens(HeadLossGradOp op, RankPart &part) {
-  SmallVector<OwnElements> own;
-  for (unsigned i = 0; i < dimsOf(op.getTargets()).getNames().size(); ++i)
-    if (part.isUneven(op.getTargets(), i))
-      own.push_back(part.own(op.getTargets(), i));
-  if (own.empty() && !op.getCounted())
-    return;
-  auto ends = llvm::map_to_vector(
-      own, [](const OwnElements &one) { return one.operand; });
+  Value targets = op.getTargets();
+  SmallVector<Value, 1> counted;
   if (op.getCounted())
-    ends.push_back(op.getTargets());
-  OpBuilder builder(op);
-  Value valid = buildMap(
-      builder, op.getLoc(), part.typeOf(op.getTargets(), builder.getF32Type()),
-      ends, [&](ImplicitLocOpBuilder &b, ValueRange x) -> Value {
-        auto number = [&](float value) {
-          return arith::ConstantOp::create(b, b.getF32FloatAttr(value));
-        };
-        Value result = number(1), zero = number(0);
-        for (auto [one, end] : llvm::zip(own, x))
-          result = arith::SelectOp::create(b, one.test(b, end), result, zero);
-        if (!op.getCounted())
-          return result;
-        Value hasTarget = arith::CmpIOp::create(
-            b, arith::CmpIPredicate::sge, x.back(),
-            arith::ConstantOp::create(b, b.getI32IntegerAttr(0)));
-        return arith::SelectOp::create(b, hasTarget, result, zero);
-      });
-  op.getValidMutable().assign(valid);
+    counted.push_back(targets);
+  if (Value valid =
+          buildOwn(op, targets, tensorType(targets).getRank(), part, counted))
+    op.getValidMutable().assign(valid);
 }
 
 void HeadLossGradOp::tellPart(RankPart &part) {

@@ -20,7 +20,7 @@ class Transformer_PrimitiveOp<string mnemonic, list<string> own, list<Trait> tra
     : Transformer_TensorOp<mnemonic, own, [DeclareOpInterfaceMethods<DifferentiableOpInterface>] # traits>;
 
 /// Maps and moves of elements.
-defvar Transformer_Moves = [Transformer_NoProducts, Transformer_Elementwise<"true">, Transformer_WeightGradient<"none">,
+defvar Transformer_Moves = [Transformer_NoProducts, Transformer_Elementwise<"true">, Transformer_ReadsF32<"false">, Transformer_WeightGradient<"none">,
                             Transformer_AddsUp<"false">, Transformer_Source<"false">, Transformer_NoKernelSizes];
 
 def Transformer_MapOp : Transformer_PrimitiveOp<"map", ["getFactors", "isLinear", "getPadding", "drawsWords", "tellPart"], Transformer_Moves # [
@@ -386,6 +386,36 @@ def Transformer_RotaryTableOp : Transformer_TensorOp<"rotary_table", ["getFactor
   let results = (outs Transformer_FloatTensor:$cosine, Transformer_FloatTensor:$sine);
   let assemblyFormat = "(`of` $positions^ `:` type($positions))? `inverse_frequencies` $inverse_frequencies `scale` $scale attr-dict `:` type($cosine)";
   let hasVerifier = 1; // C1 C2 C3
+}
+
+def Transformer_GroupScore : Transformer_Enum<"GroupScore", "what a group of experts is chosen by", PlanGroupScore>;
+def Transformer_GroupScoreAttr : Transformer_EnumAttr<Transformer_GroupScore, "group_score">;
+
+def Transformer_TopKOp : Transformer_TensorOp<"top_k", ["getFactors", "readsF32", "getPadding", "tellPart"], Transformer_Apart # [
+    Transformer_AddsUp<"false">, Transformer_DrawsWords<"false">, Transformer_Source<"false">, Transformer_NoKernelSizes,
+    Transformer_TakesPadding, Transformer_NoProducts, Transformer_StaysF32<"true">, Transformer_Again<"never">, Transformer_WeightGradient<"none">]> {
+  let summary = "The numbers of the k largest scores of each row, the largest first";
+  let description = [{
+    k is the size of the result's last dim. Equal scores are taken in the order of their numbers. A NaN is larger than all
+    else, so that it is chosen and seen. -0 equals 0.
+    With `groups`, the row is cut into as many equal runs. A group's score is its `maximum`, or the sum, in f32, of its
+    `two_best`. Only scores of the `kept` best groups are chosen from.
+    Where `valid` is 0, the row is padding and chooses -1. Partitioning adds it; it is not for models.
+    The outcome is kept for the backward pass, never made again, and has no gradient.
+    (C1) `scores` are f32 [row dims..., experts], the result i32 [row dims..., choices]; `choices` is a name of its own.
+    (C2) there is a group or more, they divide the experts, and 1 to all of them are kept; a sum of two needs two experts a group.
+    (C3) there are 1 to as many choices as the kept groups have experts.
+    (C4) `valid` is f32 with the row dims.
+    ```mlir
+    %c = transformer.top_k %scores groups 4 kept 2 by two_best : tensor<1x4x8xf32, #transformer.dims<batch, sequence, experts>>
+        -> tensor<1x4x3xi32, #transformer.dims<batch, sequence, choices>>
+    ```
+  }];
+  let arguments = (ins Transformer_FloatTensor:$scores, Optional<Transformer_FloatTensor>:$valid, DefaultValuedAttr<I64Attr, "1">:$groups,
+                       DefaultValuedAttr<I64Attr, "1">:$kept_groups, DefaultValuedAttr<Transformer_GroupScoreAttr, "GroupScore::maximum">:$group_score);
+  let results = (outs Transformer_IdTensor:$choices);
+  let assemblyFormat = "$scores (`valid` $valid^ `:` type($valid))? (`groups` $groups^ `kept` $kept_groups `by` $group_score)? attr-dict `:` type($scores) `->` type($choices)";
+  let hasVerifier = 1; // C1 C2 C3 C4
 }
 
 #endif // MESHWORK_TRANSFORMER_PRIMITIVE_OPS

@@ -30,6 +30,15 @@ absl::Status checkRows(const Operands &c, const ViewInfo &table,
   return checkIndex(c, "C3", firstRow, "first_row");
 }
 
+absl::Status checkAngles(const RotaryTable &op) {
+  bool finite = std::isfinite(op.scale());
+  for (float frequency : orEmpty(op.inverse_frequencies()))
+    finite &= std::isfinite(frequency);
+  return finite ? absl::OkStatus()
+                : misfit("C2", "a frequency or the scale is not finite");
+}
+} // namespace
+
 absl::Status checkOp(const Operands &c, const Embedding &op) {
   return checkRows(c, c.views[op.table()], c.views[op.ids()], c.views[op.out()],
                    "out", op.first_row());
@@ -39,14 +48,6 @@ absl::Status checkOp(const Operands &c, const EmbeddingGrad &op) {
   MESHWORK_RETURN_IF_ERROR(checkAccumulate(op.accumulate()));
   return checkRows(c, c.views[op.dtable()], c.views[op.ids()],
                    c.views[op.dout()], "dout", op.first_row());
-}
-
-absl::Status checkAngles(const RotaryTable &op) {
-  bool finite = std::isfinite(op.scale());
-  for (float frequency : orEmpty(op.inverse_frequencies()))
-    finite &= std::isfinite(frequency);
-  return finite ? absl::OkStatus()
-                : misfit("C2", "a frequency or the scale is not finite");
 }
 
 absl::Status checkOp(const Operands &c, const RotaryTable &op) {
@@ -115,7 +116,6 @@ absl::Status checkOp(const Operands &, const Launch &op) {
 
 /// What it holds is looked at with its list (Repeats::problem).
 absl::Status checkOp(const Operands &, const Repeat &) { return {}; }
-} // namespace
 
 absl::Status ruled(const char *rule, absl::Status status) {
   if (!status.ok())

@@ -4,6 +4,7 @@
 #include "lib/Plan/CheckOperands.h"
 #include "lib/Plan/Checked.h"
 #include "meshwork/Plan/Frame.h"
+#include "meshwork/Plan/Instructions.h"
 
 namespace meshwork::plan {
 
@@ -35,14 +36,11 @@ absl::Status checkIndex(const Operands &c, const char *rule, uint32_t view,
 
 inline bool isFloat(const ViewInfo &view) { return isWideFloat(view.dtype); }
 
-absl::Status checkOp(const Operands &c, const Matmul &op);
-absl::Status checkOp(const Operands &c, const Attention &op);
-absl::Status checkOp(const Operands &c, const AttentionGrad &op);
-absl::Status checkOp(const Operands &c, const Collective &op);
-absl::Status checkOp(const Operands &c, const Wait &op);
-absl::Status checkOp(const Operands &c, const Send &op);
-absl::Status checkOp(const Operands &c, const Receive &op);
-absl::Status checkOp(const Operands &c, const Copy &op);
+// What is asked of each kind of instruction, in whichever file has it.
+#define MESHWORK_CHECK_OP(Kind)                                                \
+  absl::Status checkOp(const Operands &c, const Kind &op);
+MESHWORK_PLAN_INSTRUCTIONS(MESHWORK_CHECK_OP)
+#undef MESHWORK_CHECK_OP
 /// Whether it is a channel's number, and of what one can run.
 absl::Status checkChannel(const Instruction &at);
 

@@ -193,9 +193,69 @@ static Results evaluate(AttentionGradOp op, ArrayRef<Tensor> operands,
   return attendBackward(termsOf(op, operands, 6, *random), operands);
 }
 
+//===-- instructions --------------------------------------------------------//
+
+namespace {
+/// What both kinds are told, and the tensors that it points to.
+struct Attended {
+  template <typename Op> Attended(const Op &op, Views &on) {
+    terms.causal = op.causal();
+    terms.window = op.window();
+    terms.scale = op.scale();
+    terms.totalKeys = op.total_keys();
+    terms.documents = keep(documents, op.documents(), on);
+    terms.positions = keep(positions, op.positions(), on);
+    terms.keys = keep(keys, op.key_positions(), on);
+    if (op.dropout())
+      readDropout(*op.dropout(), on);
+  }
+
+  AttentionTerms terms;
+
+private:
+  static const Tensor *keep(std::optional<Tensor> &to, uint32_t view,
+                            Views &on) {
+    to = on.readIf(view);
+    return to ? &*to : nullptr;
+  }
+  void readDropout(const plan::Dropout &dropout, Views &on) {
+    Tensor random = on.read(dropout.random());
+    terms.rate = dropout.threshold() / 0x1p32;
+    terms.keepScale = dropout.keep_scale();
+    terms.stream = dropout.stream();
+    terms.totalHeads = dropout.heads();
+    terms.random = {random[0], random[1], random[2], 0};
+    if (std::optional<Tensor> first = on.readIf(dropout.first_head()))
+      terms.random.firstHead = static_cast<int64_t>((*first)[0]);
+  }
+  std::optional<Tensor> documents, positions, keys;
+};
+} // namespace
+
+static void run(const plan::Attention &op, Views &on) {
+  Attended with(op, on);
+  Tensors results =
+      attend(with.terms, on.read(op.q()), on.read(op.k()), on.read(op.v()));
+  on.write(op.out(), results[0]);
+  on.write(op.lse(), results[1]);
+}
+
+static void run(const plan::AttentionGrad &op, Views &on) {
+  Attended with(op, on);
+  Tensors operands;
+  for (uint32_t view : {op.q(), op.k(), op.v(), op.out(), op.lse(), op.dout()})
+    operands.push_back(on.read(view));
+  Tensors results = attendBackward(with.terms, operands);
+  on.write(op.dq(), results[0]);
+  on.write(op.dk(), results[1]);
+  on.write(op.dv(), results[2]);
+}
+
 void addAttention(Evaluators &to) {
   to.add<AttentionOp>(evaluate);
   to.add<AttentionGradOp>(evaluate);
+  to.add<plan::Attention>(run);
+  to.add<plan::AttentionGrad>(run);
 }
 
 } // namespace meshwork::interpreter

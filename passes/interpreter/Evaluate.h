@@ -1,12 +1,14 @@
-// Functions from operand values to result values, one for each op. Private to
-// this folder, and to passes/verify.
+// Functions from operand values to result values, one for each op, and what an
+// instruction of a plan does. Private to this folder, and to passes/verify.
 #pragma once
 
 #include "dialects/transformer/Transformer.h"
-#include "passes/interpreter/Tensor.h"
+#include "meshwork/Plan/Plan.h"
+#include "passes/interpreter/Views.h"
 
 #include <cmath>
 #include <functional>
+#include <map>
 
 namespace meshwork::interpreter {
 
@@ -21,18 +23,26 @@ struct RandomInputs {
 };
 class Frame;
 
-/// Which function evaluates which op. An op is added in the file that has its
-/// formula, and nowhere else.
+/// Which function evaluates which op, and which runs which instruction. Either
+/// is added in the file that has its formula, and nowhere else.
 class Evaluators {
 public:
   using Function = std::function<Results(mlir::Operation *,
                                          mlir::ArrayRef<Tensor>, Frame &)>;
+  using Run = std::function<void(const void *, Views &)>;
   /// All there are.
   static const Evaluators &all();
   /// Null where there is none.
   const Function *find(mlir::Operation *op) const {
     auto found = functions.find(op->getName().getTypeID());
     return found == functions.end() ? nullptr : &found->second;
+  }
+  /// False where there is none, as of what needs other ranks.
+  bool run(const plan::Instruction &instruction, Views &views) const {
+    auto found = runs.find(instruction.op_type());
+    if (found != runs.end())
+      found->second(instruction.op(), views);
+    return found != runs.end();
   }
 
   template <typename Op>
@@ -50,9 +60,17 @@ public:
           return evaluate(llvm::cast<Op>(op), operands, frame);
         };
   }
+  /// Of an instruction, by its definition in Plan.fbs.
+  template <typename Op> void add(void (*run)(const Op &, Views &)) {
+    constexpr plan::Operation kind = plan::OperationTraits<Op>::enum_value;
+    runs[kind] = [run](const void *op, Views &views) {
+      run(*static_cast<const Op *>(op), views);
+    };
+  }
 
 private:
   llvm::DenseMap<mlir::TypeID, Function> functions;
+  std::map<plan::Operation, Run> runs;
 };
 // By file.
 void addAttention(Evaluators &to);
@@ -60,6 +78,8 @@ void addElementwise(Evaluators &to);
 void addFused(Evaluators &to);
 void addHeadLoss(Evaluators &to);
 void addMovement(Evaluators &to);
+void addProducts(Evaluators &to);
+void addTables(Evaluators &to);
 
 /// What both are told beside their tensors; see Attention in Plan.fbs.
 struct AttentionTerms {
@@ -91,12 +111,6 @@ struct Gelu {
   static constexpr double root = 0.79788456080286535588f, cubic = 0.044715f;
   double x, t;
 };
-
-/// Cosines and sines as [rows, 2 x frequencies], the sines of the first half
-/// negative; a row is at its number or in `positions`, and zeros where that is
-/// negative. See RotaryTable in Plan.fbs.
-Tensors rotaryTables(mlir::ArrayRef<float> inverseFrequencies, double scale,
-                     int64_t rows, const Tensor *positions);
 
 /// What a slice of this type along dim `position` from `offset` on finds.
 Tensor sliceOf(const Tensor &whole, mlir::RankedTensorType type,

@@ -170,8 +170,8 @@ static Results evaluateCall(func::CallOp call, const Tensors &x) {
 const Evaluators &Evaluators::all() {
   static const Evaluators evaluators = [] {
     Evaluators made;
-    for (auto add :
-         {addAttention, addElementwise, addFused, addHeadLoss, addMovement})
+    for (auto add : {addAttention, addElementwise, addFused, addHeadLoss,
+                     addMovement, addProducts, addTables})
       add(made);
     return made;
   }();

@@ -1,6 +1,7 @@
 // fused: the body as ordinary ops on whole tensors. Only results with a dim
-// `chunk` need thought.
+// `chunk` need thought. And a launch: the function that its kernel was made of.
 #include "passes/interpreter/Evaluate.h"
+#include "passes/interpreter/Interpreter.h"
 
 using namespace mlir;
 using namespace meshwork::transformer;
@@ -97,6 +98,23 @@ static Results evaluate(FusedOp op, ArrayRef<Tensor> operands, Frame &frame) {
   return results;
 }
 
-void addFused(Evaluators &to) { to.add<FusedOp>(evaluate); }
+static void run(const plan::Launch &op, Views &on) {
+  uint32_t inputs = op.args()->size() - op.num_outputs();
+  Tensors arguments;
+  for (uint32_t i = 0; i < inputs; ++i)
+    arguments.push_back(on.read(op.args()->Get(i)));
+  if (on.failed())
+    return;
+  Results results = evaluateFunction(on.kernel(op.kernel()), arguments);
+  if (failed(results))
+    return on.fail("has a kernel that cannot be interpreted");
+  for (uint32_t i = 0; i < op.num_outputs(); ++i)
+    on.write(op.args()->Get(inputs + i), (*results)[i]);
+}
+
+void addFused(Evaluators &to) {
+  to.add<FusedOp>(evaluate);
+  to.add<plan::Launch>(run);
+}
 
 } // namespace meshwork::interpreter

@@ -1,4 +1,5 @@
-// Tables of rows: embeddings, their gradients, and rotary positions.
+// Tables of rows: embeddings, their gradients, and rotary positions; and the
+// numbers of a row's largest elements.
 #include "passes/schedule/LoweringKinds.h"
 
 using namespace mlir;
@@ -70,9 +71,28 @@ static LogicalResult emit(transformer::RotaryTableOp op, Lowering &to) {
   return success();
 }
 
+static LogicalResult emit(transformer::TopKOp op, Lowering &to) {
+  int64_t rowDims = tensorType(op.getScores()).getRank() - 1;
+  Layout rows = rowsLayout(rowDims + 1, rowDims);
+  Views views(to);
+  Value scores = views.read(op.getScores(), rows),
+        valid = views.read(op.getValid(), flatLayout(rowDims)),
+        choices = views.write(op.getChoices(), rows);
+  if (!views.areComplete())
+    return failure();
+  ProgramBuilder &builder = to.builder;
+  auto score = static_cast<GroupScore>(op.getGroupScore());
+  schedule::TopKOp::create(
+      builder, op.getLoc(), builder.sourceOf(op), builder.i64(op.getFlops()),
+      builder.i64(bytesOfValues(op)), op.getGroupsAttr(),
+      op.getKeptGroupsAttr(), GroupScoreAttr::get(builder.getContext(), score),
+      scores, valid, choices);
+  return success();
+}
+
 void attachTables(MLIRContext *context) {
   attach<Computing, transformer::EmbeddingOp, transformer::EmbeddingGradOp,
-         transformer::RotaryTableOp>(context);
+         transformer::RotaryTableOp, transformer::TopKOp>(context);
 }
 
 } // namespace meshwork::schedule

@@ -168,7 +168,8 @@ def PrecisionPass : Pass<"transformer-precision", "::mlir::ModuleOp"> {
   let summary = "Stores tensors in the compute type";
   let description = [{
     Before: float tensors are f32. After: those with dims are bf16 if `compute`
-    says so, save sums (`reduce`), rotary tables, and log-sum-exps. Bodies still
+    says so, save sums (`reduce`), rotary tables, log-sum-exps, and what an op
+    reads in f32, back to the products that it is made of. Bodies still
     compute in f32. Gradients that are kept have the type `gradients`, noted on
     the module as `transformer.gradient_type`. The rest of `@update` stays f32.
 

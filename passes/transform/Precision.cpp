@@ -16,6 +16,30 @@ bool staysF32(OpResult result) {
   return op && op.staysF32(result.getResultNumber());
 }
 
+/// Ops whose results some op reads in f32, itself or behind what maps or moves
+/// their elements. What is stored for a step keeps its type.
+class ReadInF32 {
+public:
+  explicit ReadInF32(func::FuncOp function) {
+    for (Block &block : function.getBody())
+      for (Operation &op : llvm::reverse(block))
+        if (stateUseOf(&op) == StateUse::none &&
+            llvm::any_of(op.getUses(),
+                         [&](OpOperand &use) { return isRead(use); }))
+          ops.insert(&op);
+  }
+  bool contains(Operation *op) const { return ops.contains(op); }
+
+private:
+  bool isRead(OpOperand &use) const {
+    auto user = dyn_cast<TensorOpInterface>(use.getOwner());
+    return user && (user.readsF32(use.getOperandNumber()) ||
+                    (user.isElementwise() && ops.contains(user)));
+  }
+
+  llvm::DenseSet<Operation *> ops;
+};
+
 struct PrecisionPass : impl::PrecisionPassBase<PrecisionPass> {
   using PrecisionPassBase::PrecisionPassBase;
 
@@ -30,6 +54,7 @@ struct PrecisionPass : impl::PrecisionPassBase<PrecisionPass> {
     getOperation()->setAttr(facts::gradientType, TypeAttr::get(gradientType));
     for (auto function : getOperation().getOps<func::FuncOp>()) {
       bool isUpdate = roleOf(function) == StepFunction::update;
+      ReadInF32 readInF32(function);
       function.walk([&](Operation *op) {
         if (auto state = dyn_cast<StateOp>(op);
             state && state.getKind() == StateKind::gradient)
@@ -38,7 +63,7 @@ struct PrecisionPass : impl::PrecisionPassBase<PrecisionPass> {
                  isUpdate)
           return;
         for (OpResult result : op->getResults())
-          if (!staysF32(result))
+          if (!staysF32(result) && !readInF32.contains(op))
             setElement(result, computeType);
       });
       function.walk([](UnsliceOp op) { convertParts(op); });

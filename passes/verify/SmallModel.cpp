@@ -51,10 +51,10 @@ void ModelDims::addOp(Operation *op) {
                    slice.getOffset() == 0;
     (isTable ? tables : fixed).insert(slice.getDim().str());
   }
-  if (isa<RotaryTableOp, UnsliceOp, RollOp>(op))
-    for (Value value : op->getResults())
-      for (StringAttr name : dimsOf(value).getNames())
-        fixed.insert(name.getValue().str());
+  if (auto computing = dyn_cast<FactorOpInterface>(op))
+    for (const Factor &factor : computing.getFactors())
+      if (factor.isCounted)
+        fixed.insert(factor.name.str());
 }
 
 static Type resized(Type type, const SmallSizes &sizes) {

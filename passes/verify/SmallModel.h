@@ -24,7 +24,9 @@ struct ModelDims {
 private:
   void addType(mlir::Type type);
   void addOp(mlir::Operation *op);
-  std::set<std::string> fixed; // have several sizes, or are cut at an offset
+  /// Have several sizes, are cut at an offset, or counted by attributes of an
+  /// op.
+  std::set<std::string> fixed;
 };
 
 /// What dims become, and windows.

@@ -11,6 +11,7 @@
 #include "passes/codegen/gpu/library/DeviceLibrary.h"
 #include "passes/codegen/machine/CudaCode.h"
 #include "test/Support/Emulator/KernelTest.h"
+#include "test/Support/TopK.h"
 #include "gtest/gtest.h"
 
 using namespace mlir;
@@ -243,6 +244,48 @@ TEST(DeviceLibrary, EmbeddingGradientOfFrequentRows) {
   expectGradient<float, float>({1100, 8, ids}, true);
   expectGradient<uint16_t, uint16_t>({16, 2176, std::vector<int32_t>(1200, 3)},
                                      true);
+}
+
+/// Rows 3 elements further apart than they are long.
+void expectChoices(const test::TopKCase &c, const std::vector<float> &valid) {
+  int64_t stride = c.experts + 3, out = c.k + 3;
+  std::string scores = memref({c.rows, c.experts}, "f32", {stride, 1}),
+              rows = memref({c.rows}, "f32"),
+              choices = memref({c.rows, c.k}, "i32", {out, 1});
+  Instructions code(view("scores", scores) + view("valid", rows) +
+                    view("choices", choices, 0, "b") +
+                    "schedule.top_k \"t\" flops 0 bytes 0 %scores" +
+                    (valid.empty() ? "" : " valid %valid : " + rows) +
+                    " groups " + std::to_string(c.groups) + " kept " +
+                    std::to_string(c.kept) + " by " +
+                    (c.addsTwo ? "two_best" : "maximum") +
+                    " to %choices : " + scores + " to " + choices);
+  Buffer<float> from(
+      test::tiedScores(c.rows * stride, static_cast<uint32_t>(c.experts)));
+  Buffer<int32_t> to(c.rows * out);
+  if (valid.empty())
+    code.run(0, from, to);
+  else
+    code.run(0, from, Buffer<float>(valid), to);
+  for (int64_t row = 0; row < c.rows; ++row) {
+    std::vector<float> own;
+    for (int64_t e = 0; e < c.experts; ++e)
+      own.push_back(from[row * stride + e]);
+    std::vector<int32_t> expected = test::choicesOf(c, own);
+    for (int64_t i = 0; i < c.k; ++i)
+      ASSERT_EQ(to[row * out + i],
+                valid.empty() || valid[row] != 0 ? expected[i] : -1)
+          << c.experts << " experts, row " << row << ", choice " << i;
+  }
+}
+
+TEST(DeviceLibrary, TopK) {
+  for (const test::TopKCase &c : test::topKCases) {
+    expectChoices(c, {});
+    std::vector<float> valid(c.rows, 1);
+    valid[c.rows / 2] = 0;
+    expectChoices(c, valid);
+  }
 }
 
 TEST(DeviceLibrary, CopyBlock) {

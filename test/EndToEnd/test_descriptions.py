@@ -109,6 +109,13 @@ class Descriptions(unittest.TestCase):
                 without = self.run_on(others, text)
                 self.assertFalse(without.returncode == 0 and Lines(without.stdout).have(lines), without.stdout)
 
+    def test_examples_of_the_dialects_are_read(self):
+        for path in sorted((shell.ROOT / "dialects").glob("*/README.md")):
+            for text in re.findall(r"```mlir\n(.*?)```", path.read_text(), re.S):
+                with self.subTest(path, text=text):
+                    done = self.run_on([], text)
+                    self.assertEqual(done.returncode, 0, done.stderr)
+
     def test_lines_are_found_as_they_are_written(self):
         lines = Lines("a %0 = f %x\n  b %1 = g %0\nend")
         for good in (["a %p = f %q", "b %r = g %p"], ["a ... %x", DOTS, "end"], ["end"], ["b %r = g %p", "end"]):

@@ -6,6 +6,7 @@ import unittest
 import shell
 
 SOURCES = re.compile(r"\.(h|cpp|td|fbs|cu)$")
+EXAMPLE = re.compile(r"^\| `(?P<file>[^`]+)` \|", re.M)
 ROW = re.compile(r"^\| (?P<what>an? [^|]+) \| `(?P<words>[^`]+)` \| (?P<count>\d+) \| (?P<files>.*) \|$", re.M)
 
 
@@ -30,7 +31,18 @@ def short(names):
     return "; ".join(f"`{folder}/`: {', '.join(files)}" for folder, files in folders.items())
 
 
+def example():
+    """The files of the worked example, in its order."""
+    text = (shell.ROOT / "CONTRIBUTING.md").read_text().split("### An op with an instruction of its own")[1]
+    return EXAMPLE.findall(text.split("\n## ")[0])
+
+
 class Touched(unittest.TestCase):
+    def test_worked_example_has_all_files_of_its_row(self):
+        row = next(row for row in rows() if row["what"].startswith("an op with an instruction"))
+        self.assertEqual(short(example()), row["files"])
+        self.assertLessEqual(len(example()), 10)
+
     def test_files_are_those_that_name_it(self):
         texts = sources()
         if not texts:

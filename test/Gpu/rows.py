@@ -7,7 +7,7 @@ import re
 import cases
 
 # Instructions that move bytes and compute next to nothing.
-MEMORY_BOUND = ("Launch", "Embedding", "EmbeddingGrad", "CopyBlock", "Fill")
+MEMORY_BOUND = ("Launch", "Embedding", "EmbeddingGrad", "CopyBlock", "Fill", "TopK")
 WORTH_MS = 0.02
 SLOW_SHARE = 0.85
 

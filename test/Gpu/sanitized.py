@@ -14,11 +14,11 @@ import process
 from stages import Case
 
 # Kernels that a plan carries (kernel_7, merged_0, attention_bf16_64_0, ...) and the launcher's own.
-OUR_KERNELS = ("^((kernel|merged|embedding|embedding_grad|copy_block|fill|attention[a-z0-9_]*)_[0-9]+|"
+OUR_KERNELS = ("^((kernel|merged|embedding|embedding_grad|copy_block|fill|top_k|attention[a-z0-9_]*)_[0-9]+|"
                "moveBoxes|finishProduct|addUp|wgmma(Forward|RowSums|KeyGrad|QueryGrad)(64|128))$")
 # Older tools take parts of names alone. In other kernels' names they are rare.
-OUR_PARTS = ("kernel_", "merged_", "embedding_", "attention_", "copy_block_", "fill_", "moveBoxes", "finishProduct",
-             "addUp", "wgmma")
+OUR_PARTS = ("kernel_", "merged_", "embedding_", "attention_", "copy_block_", "fill_", "top_k_", "moveBoxes",
+             "finishProduct", "addUp", "wgmma")
 
 WGMMA = [launcher.HERE / "wgmma-test", "--gtest_filter=*OneTile:*WideHeads:*HopsOfARing:*Documents"]
 

@@ -35,6 +35,35 @@ TEST(Values, Reduce) {
       << "NaN is not lost";
 }
 
+TEST(Values, TopK) {
+  Program program(R"(
+    func.func @f(%a: tensor<3x4xf32, #se>, %v: tensor<3xf32, #s>)
+        -> (tensor<3x2xi32, #transformer.dims<sequence, k>>, tensor<3x2xi32, #transformer.dims<sequence, k>>, tensor<3x2xi32, #transformer.dims<sequence, k>>) {
+      %0 = transformer.top_k %a : tensor<3x4xf32, #se> -> tensor<3x2xi32, #transformer.dims<sequence, k>>
+      %1 = transformer.top_k %a groups 2 kept 1 by maximum : tensor<3x4xf32, #se> -> tensor<3x2xi32, #transformer.dims<sequence, k>>
+      %2 = transformer.top_k %a valid %v : tensor<3xf32, #s> groups 2 kept 1 by two_best : tensor<3x4xf32, #se> -> tensor<3x2xi32, #transformer.dims<sequence, k>>
+      return %0, %1, %2 : tensor<3x2xi32, #transformer.dims<sequence, k>>, tensor<3x2xi32, #transformer.dims<sequence, k>>, tensor<3x2xi32, #transformer.dims<sequence, k>>
+    })");
+  // The second row's largest is in one group, the better pair in the other; the
+  // third has a NaN and equal scores.
+  auto results = program.run(
+      {Tensor({3, 4}, Elements{1, 3, 2, 3, 5, -4, 2, 1, 7, 7, 7, NAN}),
+       Tensor({3}, Elements{0, 1, 1})});
+  EXPECT_EQ(elementsOf(results[0]), Elements({1, 3, 0, 2, 3, 0}));
+  EXPECT_EQ(elementsOf(results[1]), Elements({1, 0, 0, 1, 3, 2}));
+  EXPECT_EQ(elementsOf(results[2]), Elements({-1, -1, 2, 3, 3, 2}));
+}
+
+/// Scores are f32: what is equal then is taken in order.
+TEST(Values, TopKIsOfF32) {
+  Program program(R"(
+    func.func @f(%a: tensor<2xf32, #e>) -> tensor<1xi32, #transformer.dims<k>> {
+      %0 = transformer.top_k %a : tensor<2xf32, #e> -> tensor<1xi32, #transformer.dims<k>>
+      return %0 : tensor<1xi32, #transformer.dims<k>>
+    })");
+  EXPECT_EQ(program.run({Tensor({2}, Elements{1, 1 + 1e-12})})[0][0], 0);
+}
+
 TEST(Values, RollAndRotaryTable) {
   Program program(R"(
     func.func @f(%a: tensor<2x4xf32, #transformer.dims<sequence, head_dim>>)

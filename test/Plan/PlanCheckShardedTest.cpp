@@ -194,6 +194,64 @@ TEST(PlanCheck, blocksThatAreCopied) {
          [](CopyBlockT &op) { op.first = plan::noView; });
 }
 
+TEST(PlanCheck, choicesOfLargestElements) {
+  auto plan = [](auto change) {
+    WithCollective w;
+    TopKT op;
+    op.scores = w.tensor({2, 5, 8});
+    op.valid = w.tensor({2, 5});
+    op.choices =
+        addTensor(w.p, "c", BufferKind::activations, DType::i32, {2, 5, 3});
+    op.groups = 4;
+    op.kept_groups = 2;
+    op.group_score = GroupScore::two_best;
+    setLossKnown(w.p, 2);
+    change(opOf<TopKT>(insert(updateOf(w.p), 0, "choose", op)), w);
+    return std::move(w.plan);
+  };
+  auto refuse = [&](const char *expected, auto change) {
+    expectText(plan(change), expected);
+  };
+  using With = WithCollective;
+  PlanT good = plan([](TopKT &, With &) {});
+  EXPECT_TRUE(check(good).ok()) << check(good);
+  PlanT plain = plan([](TopKT &op, With &) {
+    op.valid = noView;
+    op.groups = op.kept_groups = 1;
+  });
+  EXPECT_TRUE(check(plain).ok()) << check(plain);
+  const char *types = ", expected i32[rows...,k] from f32[rows...,experts]";
+  refuse(types, [](TopKT &op, With &) { op.scores = tokens; });
+  refuse(types, [](TopKT &op, With &w) { op.choices = w.tensor({2, 5, 3}); });
+  refuse(types, [](TopKT &op, With &w) { op.scores = w.tensor({5, 2, 8}); });
+  refuse(types, [](TopKT &op, With &w) { op.scores = w.tensor({10, 8}); });
+  refuse("scores and choices share buffer", [](TopKT &op, With &w) {
+    op.choices =
+        addView(w.p, w.p.views[op.scores]->buffer, DType::i32, {2, 5, 3});
+  });
+  refuse(
+      "has stride 2, smaller than the 3 elements it steps over",
+      [](TopKT &op, With &w) { w.p.views[op.choices]->strides = {15, 2, 1}; });
+  refuse("choices is view 999", [](TopKT &op, With &) { op.choices = 999; });
+  refuse("scores is absent", [](TopKT &op, With &) { op.scores = noView; });
+  refuse("valid is f32[2,5,8], expected f32[2,5]",
+         [](TopKT &op, With &) { op.valid = op.scores; });
+  refuse("has 3 groups of 8 experts", [](TopKT &op, With &) { op.groups = 3; });
+  for (int64_t groups : {int64_t{0}, int64_t{-4}, INT64_MIN, INT64_MAX})
+    refuse("groups of 8 experts, expected a divisor of these",
+           [&](TopKT &op, With &) { op.groups = groups; });
+  for (int64_t kept : {int64_t{0}, int64_t{5}, int64_t{-1}, INT64_MAX})
+    refuse("groups, expected 1 to 4",
+           [&](TopKT &op, With &) { op.kept_groups = kept; });
+  refuse("adds the two best of a group of one expert",
+         [](TopKT &op, With &) { op.groups = 8; });
+  refuse("makes 3 choices, expected 1 to 2",
+         [](TopKT &op, With &) { op.kept_groups = 1; });
+  refuse("unknown group score 2", [](TopKT &op, With &) {
+    op.group_score = static_cast<GroupScore>(2);
+  });
+}
+
 TEST(PlanCheck, shapesOfCollectives) {
   auto accept = [](Kind kind, std::vector<int64_t> src,
                    std::vector<int64_t> dst, int dim, int toDim) {

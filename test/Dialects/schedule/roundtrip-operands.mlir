@@ -53,6 +53,11 @@ schedule.program @rank {
     schedule.matmul "writes sums" flops 1024 bytes 768 yes epilogue sum_lhs %x, %w aux %row : !row to %y : !product, !product to !product
     // CHECK: schedule.matmul "writes sums" {{.*}} epilogue{{ +}}sum_rhs
     schedule.matmul "writes sums" flops 1024 bytes 768 no epilogue sum_rhs %x, %w aux %row : !row to %y : !product, !product to !product
+    %scores = schedule.view %b6 at 0 : memref<256xi8> to memref<4x8xf32, strided<[8, 1]>>
+    %valid = schedule.view %b6 at 128 : memref<256xi8> to memref<4xf32, strided<[1]>>
+    %choices = schedule.view %b7 at 0 : memref<256xi8> to memref<4x2xi32, strided<[2, 1]>>
+    // CHECK: schedule.top_k "choices" {{.*}} valid %{{.*}} groups 4 kept 2 by{{ +}}two_best to %
+    schedule.top_k "choices" flops 0 bytes 176 %scores valid %valid : memref<4xf32, strided<[1]>> groups 4 kept 2 by two_best to %choices : memref<4x8xf32, strided<[8, 1]>> to memref<4x2xi32, strided<[2, 1]>>
     // CHECK: schedule.launch "two" {{.*}} outputs 2
     schedule.launch "two" flops 0 bytes 512 @k items 4 outputs 2 (%x, %y, %aux) : !product, !product, !product
   }

@@ -70,6 +70,10 @@ schedule.program @rank {
     %a = schedule.view %two at 0 : memref<1024xi8> to memref<1x8x8xf32, strided<[64, 8, 1]>>
     %x = schedule.view %three at 0 : memref<1024xi8> to memref<1x8x8xf32, strided<[64, 8, 1]>>
     %first = schedule.view %ids at 0 : memref<32xi8> to memref<i32, strided<[]>>
+    %scores = schedule.view %two at 0 : memref<1024xi8> to memref<8x8xf32, strided<[8, 1]>>
+    %choices = schedule.view %three at 0 : memref<1024xi8> to memref<8x2xi32, strided<[2, 1]>>
+    // CHECK: schedule.top_k "choices" flops 0 bytes 320 %{{[a-z0-9_]+}} to %
+    schedule.top_k "choices" flops 0 bytes 320 %scores to %choices : memref<8x8xf32, strided<[8, 1]>> to memref<8x2xi32, strided<[2, 1]>>
     // CHECK: schedule.copy_block "part" flops 0 bytes 512 dim 1
     schedule.copy_block "part" flops 0 bytes 512 dim 1 %a from %first to %x : memref<1x8x8xf32, strided<[64, 8, 1]>> from memref<i32, strided<[]>> to memref<1x8x8xf32, strided<[64, 8, 1]>>
     // CHECK: schedule.matmul "product" flops 1024 bytes 768{{ +}}yes

@@ -58,7 +58,7 @@ func.func @elementwise(%x: tensor<4x8xf32, #se>, %id: tensor<4xi32, #s>, %n: ten
 }
 
 // CHECK-LABEL: func.func @movement
-func.func @movement(%t: tensor<8x4xf32, #ve>, %ids: tensor<3xi32, #s>) {
+func.func @movement(%t: tensor<8x4xf32, #ve>, %ids: tensor<3xi32, #s>, %v: tensor<8xf32, #transformer.dims<vocab>>) {
   // CHECK: transformer.slice %{{.*}} dim "vocab" offset 1 : tensor<8x4xf32, #{{.*}}> -> tensor<4xf32
   %0 = transformer.slice %t dim "vocab" offset 1 : tensor<8x4xf32, #ve> -> tensor<4xf32, #e>
   // CHECK: transformer.slice %{{.*}} dim "vocab" offset 2 : tensor<8x4xf32, #{{.*}}> -> tensor<3x4xf32
@@ -69,6 +69,10 @@ func.func @movement(%t: tensor<8x4xf32, #ve>, %ids: tensor<3xi32, #s>) {
   %3 = transformer.embedding %t, %ids : tensor<8x4xf32, #ve>, tensor<3xi32, #s> -> tensor<3x4xf32, #se>
   // CHECK: transformer.embedding %{{.*}}, %{{.*}} padding 7 :
   %p = transformer.embedding %t, %ids padding 7 : tensor<8x4xf32, #ve>, tensor<3xi32, #s> -> tensor<3x4xf32, #se>
+  // CHECK: transformer.top_k %{{.*}} : tensor<8x4xf32, #{{.*}}> -> tensor<8x2xi32
+  %c = transformer.top_k %t : tensor<8x4xf32, #ve> -> tensor<8x2xi32, #transformer.dims<vocab, choices>>
+  // CHECK: transformer.top_k %{{.*}} valid %{{.*}} : tensor<8xf32, #{{.*}}> groups 2 kept 1 by{{ +}}two_best :
+  %g = transformer.top_k %t valid %v : tensor<8xf32, #transformer.dims<vocab>> groups 2 kept 1 by two_best : tensor<8x4xf32, #ve> -> tensor<8x2xi32, #transformer.dims<vocab, choices>>
   // CHECK: transformer.embedding_grad
   %4 = transformer.embedding_grad %ids, %3 : tensor<3xi32, #s>, tensor<3x4xf32, #se> -> tensor<8x4xf32, #ve>
   return

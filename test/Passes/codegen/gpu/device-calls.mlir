@@ -19,6 +19,11 @@
 // CHECK: gpu.func @fill_1
 // CHECK: gpu.func @fill_2
 // CHECK-NOT: gpu.func @fill_3
+// A warp for each row.
+// CHECK: gpu.func @top_k_0
+// CHECK-SAME: known_block_size = array<i32: 128, 1, 1>
+// CHECK-SAME: known_grid_size = array<i32: 32, 1, 1>
+// CHECK: llvm.call @meshwork_top_k(
 
 // Sizes are constants and bits of a type fold: 16 bytes an access, no loop, no call.
 // PTX-NOT: .func
@@ -47,12 +52,16 @@
 // PTX-LABEL: .entry fill_2(
 // PTX: st.global.b16
 // PTX-NOT: .entry fill_3
+// PTX-LABEL: .entry top_k_0(
+// PTX: shfl.sync.bfly.b32
+// PTX: st.global.b32
 schedule.program @rank arena 65536 {
   %0 = schedule.buffer "table" weights persistent at 0 : memref<16384xi8>
   %1 = schedule.buffer "ids" input persistent at 16384 : memref<512xi8>
   %2 = schedule.buffer "rows" activations persistent at 17408 : memref<16384xi8>
   %3 = schedule.buffer "first" input persistent at 34048 : memref<4xi8>
   %4 = schedule.buffer "block" activations persistent at 34112 : memref<8192xi8>
+  %5 = schedule.buffer "choices" activations persistent at 42304 : memref<1024xi8>
   schedule.list forward {
     %table = schedule.view %0 at 0 : memref<16384xi8> to memref<128x64xbf16, strided<[64, 1]>>
     %ids = schedule.view %1 at 0 : memref<512xi8> to memref<4x32xi32, strided<[32, 1]>>
@@ -66,6 +75,9 @@ schedule.program @rank arena 65536 {
     schedule.fill "three again" flops 0 bytes 0 3.0 to %rows : memref<4x32x64xbf16, strided<[2048, 64, 1]>>
     schedule.fill "four" flops 0 bytes 0 4.0 to %table : memref<128x64xbf16, strided<[64, 1]>>
     %ends = schedule.view %0 at 120 : memref<16384xi8> to memref<128x4xbf16, strided<[64, 1]>>
+    %scores = schedule.view %2 at 0 : memref<16384xi8> to memref<4x32x32xf32, strided<[1024, 32, 1]>>
+    %choices = schedule.view %5 at 0 : memref<1024xi8> to memref<4x32x2xi32, strided<[64, 2, 1]>>
     schedule.fill "ends of rows" flops 0 bytes 0 4.0 to %ends : memref<128x4xbf16, strided<[64, 1]>>
+    schedule.top_k "choices" flops 0 bytes 0 %scores groups 8 kept 4 by two_best to %choices : memref<4x32x32xf32, strided<[1024, 32, 1]>> to memref<4x32x2xi32, strided<[64, 2, 1]>>
   }
 }

@@ -1,0 +1,51 @@
+// The choice of a row's largest elements: a warp for each row.
+#include "passes/codegen/gpu/Calls.h"
+#include "passes/codegen/gpu/StridedView.h"
+
+using namespace mlir;
+namespace meshwork::codegen {
+namespace {
+constexpr int64_t warp = 32, warpsOfBlock = 4;
+
+/// Rows of `width` dense elements.
+struct Rows {
+  Run run;
+  int64_t width;
+};
+
+FailureOr<Rows> rowsOf(Operation *op, Value value, StringRef role) {
+  StridedView view = stridedView(value);
+  int64_t last = view.rank() - 1;
+  FailureOr<Run> run = collapse(op, view, 0, last, role);
+  if (failed(run))
+    return failure();
+  if (view.shape[last] > 1 && view.strides[last] != 1)
+    return op->emitOpError() << "has " << role << " " << value.getType()
+                             << ", expected dense rows";
+  return Rows{*run, view.shape[last]};
+}
+} // namespace
+
+LogicalResult addCalls(schedule::TopKOp op, DeviceCalls &result) {
+  FailureOr<Rows> scores = rowsOf(op, op.getScores(), "scores"),
+                  choices = rowsOf(op, op.getChoices(), "choices");
+  if (failed(scores) || failed(choices))
+    return failure();
+  DeviceCall call{"meshwork_top_k", {}};
+  call.block = warp * warpsOfBlock;
+  FailureOr<int64_t> grid = gridOf(op, scores->run.count * warp, call.block);
+  if (failed(grid))
+    return failure();
+  call.grid = *grid;
+  bool hasValid = bool(op.getValid());
+  call.pointer(0).pointerIf(hasValid, 1).pointer(hasValid ? 2 : 1);
+  call.integers({hasValid, warpsOfBlock, scores->run.count, scores->width,
+                 choices->width, scores->run.stride, choices->run.stride,
+                 static_cast<int64_t>(op.getGroups()),
+                 static_cast<int64_t>(op.getKeptGroups()),
+                 op.getGroupScore() == schedule::GroupScore::two_best});
+  result.calls.push_back(std::move(call));
+  return success();
+}
+
+} // namespace meshwork::codegen
