@@ -1,4 +1,5 @@
 // What moves elements: slice, unslice, and copies and fills of a plan.
+#include "passes/interpreter/Blocks.h"
 #include "passes/interpreter/Evaluate.h"
 
 using namespace mlir;

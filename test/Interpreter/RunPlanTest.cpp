@@ -118,6 +118,37 @@ bool isOnlyRead(schedule::ViewOp view) {
   return isRead;
 }
 
+/// A state's old value and its new one lie in the same bytes: each read says
+/// which it means, and means no other.
+TEST_F(Scheduled, NeedsEachReadOfAStateToSayWhichValue) {
+  auto readsOf = [](mlir::ModuleOp module) {
+    std::vector<schedule::ViewOp> list;
+    module.walk([&](schedule::ViewOp op) {
+      auto buffer = op.getBuffer().getDefiningOp<schedule::BufferOp>();
+      bool isState = buffer.getKind() == schedule::BufferKind::weights ||
+                     buffer.getKind() == schedule::BufferKind::optimizer;
+      if (isState && buffer.getPersistent() && isOnlyRead(op))
+        list.push_back(op);
+    });
+    return list;
+  };
+  size_t ofUpdate = 0;
+  for (size_t i = 0; i < readsOf(all.program->module()).size(); ++i) {
+    bool isUpdated = false;
+    std::string found = runChanged([&](mlir::ModuleOp module) {
+      schedule::ViewOp view = readsOf(module)[i];
+      isUpdated = view.getUpdated();
+      view.setUpdated(!isUpdated);
+    });
+    EXPECT_NE(found.find(isUpdated ? "as the step finds it"
+                                   : "as the update leaves it"),
+              std::string::npos)
+        << i << ": " << found;
+    ofUpdate += isUpdated;
+  }
+  EXPECT_GT(ofUpdate, 3u); // ZeRO gathers new weights
+}
+
 /// Read from another buffer of the same size, as a bias from the wrong place:
 /// only the values are others.
 TEST_F(Scheduled, NeedsEachReadFromItsBuffer) {

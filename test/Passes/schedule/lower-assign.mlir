@@ -7,8 +7,8 @@
 !w = tensor<8xf32, #e>
 // CHECK: %[[STATE:.*]] = schedule.buffer "w (momentum)"
 // CHECK: schedule.list update
-// CHECK: %[[OLD:.*]] = schedule.view %[[STATE]]
-// CHECK-NEXT: %[[NEW:.*]] = schedule.view %[[STATE]]
+// CHECK: %[[OLD:.*]] = schedule.view %[[STATE]] at 0 : memref<32xi8>
+// CHECK-NEXT: %[[NEW:.*]] = schedule.view %[[STATE]] at 0 updated : memref<32xi8>
 // CHECK-NEXT: schedule.launch {{.*}}(%[[OLD]], %[[NEW]])
 // CHECK-NOT: copy_block
 module {
@@ -138,6 +138,50 @@ module {
       transformer.yield %r : !w
     }
     transformer.assign optimizer "w" slot "other", %twice : !w
+    return
+  }
+}
+
+// -----
+
+// What is read behind the assignment is the new content, and says so.
+#e = #transformer.dims<embed>
+!tokens = tensor<1x4xi32, #transformer.dims<batch, sequence>>
+!w = tensor<8xf32, #e>
+// CHECK: %[[STATE:.*]] = schedule.buffer "w (momentum)"
+// CHECK: %[[OTHER:.*]] = schedule.buffer "w (other)"
+// CHECK: schedule.list update
+// CHECK: schedule.launch {{.*}}(%{{.*}}, %{{.*}})
+// CHECK: %[[AGAIN:.*]] = schedule.view %[[STATE]] at 0 updated
+// CHECK: %[[LAST:.*]] = schedule.view %[[OTHER]] at 0 updated
+// CHECK-NEXT: schedule.launch {{.*}}(%[[AGAIN]], %[[LAST]])
+module {
+  func.func @microbatch(%tokens: !tokens, %targets: !tokens) {
+    return
+  }
+  func.func @update() {
+    %old = transformer.state optimizer "w" slot "momentum" : !w
+    %new = transformer.fused rows <> cols #e ins(%old : !w) -> !w {
+    ^bb0(%a: !w):
+      %r = transformer.map ins(%a : !w) -> !w {
+      ^bb0(%x: f32):
+        %y = arith.addf %x, %x : f32
+        transformer.yield %y : f32
+      }
+      transformer.yield %r : !w
+    }
+    transformer.assign optimizer "w" slot "momentum", %new : !w
+    %again = transformer.state optimizer "w" slot "momentum" : !w
+    %next = transformer.fused rows <> cols #e ins(%again : !w) -> !w {
+    ^bb0(%a: !w):
+      %r = transformer.map ins(%a : !w) -> !w {
+      ^bb0(%x: f32):
+        %y = arith.mulf %x, %x : f32
+        transformer.yield %y : f32
+      }
+      transformer.yield %r : !w
+    }
+    transformer.assign optimizer "w" slot "other", %next : !w
     return
   }
 }
