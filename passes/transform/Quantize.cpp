@@ -18,9 +18,17 @@ using namespace transformer;
 /// of either operand's dense dim, and of a result's (cuBLAS, 8-bit data types).
 constexpr int64_t unit = 16;
 
+/// Whether some op reads the product in f32, whatever its operands are.
+bool isReadInF32(ContractOp op) {
+  return !isBackward(op) && op.getType().getElementType() !=
+                                tensorType(op.getLhs()).getElementType();
+}
+
 /// Linear layers multiply with a parameter; their backward products do, too, or
 /// make a parameter's gradient.
 bool isOfLinearLayer(ContractOp op) {
+  if (isReadInF32(op))
+    return false;
   auto isParameter = [](Value value) {
     return isa_and_nonnull<ParameterOp>(value.getDefiningOp());
   };

@@ -34,6 +34,10 @@ func.func @microbatch(%x: tensor<32x16xbf16, #te>, %small: tensor<8x16xbf16, #te
   // CHECK: transformer.contract "te,tf->ef" %arg0, %[[Y]] : tensor<32x16xbf16
   %p = transformer.contract "te,tf->ef" %x, %y : tensor<32x16xbf16, #te>, tensor<32x16xbf16, #tf> -> tensor<16x16xbf16, #transformer.dims<embed, ffn>>
 
+  // What is read in f32, such as the scores of a router, is exact.
+  // CHECK: transformer.contract "te,fe->tf" %arg0, %{{.*}} : tensor<32x16xbf16, {{.*}}>, tensor<16x16xbf16, {{.*}}> -> tensor<32x16xf32
+  %s = transformer.contract "te,fe->tf" %x, %w : tensor<32x16xbf16, #te>, tensor<16x16xbf16, #fe> -> tensor<32x16xf32, #tf>
+
   // The backward pass: gradients in e5m2 (57344 is 2^16 - 2^13, so 15 + 254).
   %dy = transformer.map ins(%y : tensor<32x16xbf16, #tf>) {transformer.pass = #transformer.pass<backward>} -> tensor<32x16xbf16, #tf> {
   ^bb0(%e: f32):
