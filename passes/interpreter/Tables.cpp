@@ -122,9 +122,9 @@ static Results evaluate(RotaryTableOp op, ArrayRef<Tensor> operands) {
 static void run(const plan::RotaryTable &op, Views &on) {
   std::optional<Tensor> positions = on.readIf(op.positions());
   const auto &frequencies = *op.inverse_frequencies();
-  Tensors tables = rotaryTables(
-      {frequencies.data(), frequencies.size()}, op.scale(),
-      on.zeros(op.cos()).getDimSize(0), positions ? &*positions : nullptr);
+  Tensors tables = rotaryTables({frequencies.data(), frequencies.size()},
+                                op.scale(), on.zeros(op.cos()).getDimSize(0),
+                                positions ? &*positions : nullptr);
   on.write(op.cos(), tables[0]);
   on.write(op.sin(), tables[1]);
 }

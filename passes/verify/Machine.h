@@ -68,6 +68,7 @@ private:
   absl::Status startTransfer(uint32_t rank);
   /// All that have what they wait for. Whether there was something.
   absl::StatusOr<bool> moveAll();
+  absl::StatusOr<bool> moveChannels(uint32_t first, uint32_t last);
   absl::StatusOr<bool> moveChannel(uint32_t rank, uint32_t channel);
   /// The first there, which meets nobody.
   absl::Status finishAlone(uint32_t rank, uint32_t channel);

@@ -20,9 +20,7 @@ struct Arrival {
   bool isSkipped; // last_only, in another action than the last
 
   /// Whether other ranks have to come to it too.
-  bool meets() const {
-    return !isSkipped && instruction->op_as_Collective();
-  }
+  bool meets() const { return !isSkipped && instruction->op_as_Collective(); }
   const plan::Collective &op() const {
     return *instruction->op_as_Collective();
   }

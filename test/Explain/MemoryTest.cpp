@@ -72,9 +72,9 @@ TEST(Memory, whatIsOnTheHostIsCountedApart) {
   EXPECT_EQ(most(use, BufferKind::optimizer), 0u);
   EXPECT_EQ(most(use, BufferKind::workspace), 256u * 8 * 4);
   EXPECT_EQ(use.peakBytes(), file.program().arena_bytes());
-  EXPECT_NE(text(file.plan()).find(
-                "\nBeside it, in the host's memory: 8192 bytes\n"),
-            std::string::npos);
+  EXPECT_NE(
+      text(file.plan()).find("\nBeside it, in the host's memory: 8192 bytes\n"),
+      std::string::npos);
 }
 
 TEST(Work, countsEachPhaseAsOftenAsItRuns) {

@@ -1,6 +1,7 @@
 // Copies between the memories of device and host, on bytes: what runs beside a
 // rank is looked after until it is waited for.
 #include "lib/Plan/PlanFile.h"
+#include "lib/Plan/StatusMacros.h"
 #include "passes/verify/Machine.h"
 #include "passes/verify/States.h"
 #include "test/Plan/TestPlan.h"
