@@ -3,6 +3,7 @@
 #include "Loaded.h"
 #include "lib/Cost/Times.h"
 #include "lib/Explain/Collectives.h"
+#include "lib/Explain/Explain.h"
 #include "lib/Explain/Format.h"
 #include "lib/Explain/Work.h"
 
@@ -73,7 +74,7 @@ TEST(Memory, whatIsOnTheHostIsCountedApart) {
   EXPECT_EQ(most(use, BufferKind::workspace), 256u * 8 * 4);
   EXPECT_EQ(use.peakBytes(), file.program().arena_bytes());
   EXPECT_NE(
-      text(file.plan()).find("\nBeside it, in the host's memory: 8192 bytes\n"),
+      text(file.plan()).find("\nBeside it, in the host's memory: 8.0 KiB = 8192 bytes\n"),
       std::string::npos);
 }
 

@@ -28,6 +28,10 @@ BoxCode widened(BoxCode code) {
     return BoxCode::maxF32x4;
   case BoxCode::maxBf16:
     return BoxCode::maxBf16x8;
+  case BoxCode::sumI32:
+    return BoxCode::sumI32x4;
+  case BoxCode::maxI32:
+    return BoxCode::maxI32x4;
   default:
     return code;
   }

@@ -124,6 +124,10 @@ DEVICE void run(const Task &task, const BoxChunk &chunk) {
     return runAll<Reduce<Bf16x8, Max>>(task, chunk);
   case BoxCode::sumI32:
     return runAll<Reduce<I32, Sum>>(task, chunk);
+  case BoxCode::sumI32x4:
+    return runAll<Reduce<I32x4, Sum>>(task, chunk);
+  case BoxCode::maxI32x4:
+    return runAll<Reduce<I32x4, Max>>(task, chunk);
   case BoxCode::maxI32:
     return runAll<Reduce<I32, Max>>(task, chunk);
   }

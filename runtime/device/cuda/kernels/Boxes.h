@@ -24,8 +24,10 @@ enum class BoxCode : int {
   maxF32x4,
   maxBf16,
   maxBf16x8,
-  sumI32, // a count: they are few
-  maxI32
+  sumI32,
+  sumI32x4,
+  maxI32,
+  maxI32x4
 };
 
 /// Sizes and strides in units.

@@ -83,5 +83,17 @@ struct I32 {
     return static_cast<U32>(values[0]);
   }
 };
+struct I32x4 {
+  using Unit = U128;
+  using Wide = int;
+  static constexpr int count = 4;
+  DEVICE static int get(const Unit &unit, int i) {
+    return static_cast<int>(unit.words[i]);
+  }
+  DEVICE static Unit join(const int *values) {
+    return {{static_cast<U32>(values[0]), static_cast<U32>(values[1]),
+             static_cast<U32>(values[2]), static_cast<U32>(values[3])}};
+  }
+};
 
 } // namespace meshwork::runtime::cuda
