@@ -1,6 +1,6 @@
-// What the update reads of weights and optimizer states: each read says whether
-// it means the value that the step found or the one that the update has made.
-// The bytes are the same, so only the order tells which it gets.
+// What the update reads of weights and optimizer states. Each read says whether
+// it means the value that the step found or the one that the update makes. Both
+// lie in the same bytes, so only the order tells which it gets.
 #include "absl/container/flat_hash_map.h"
 #include "lib/Plan/Look.h"
 #include "lib/Plan/Overlap.h"

@@ -74,7 +74,8 @@ TEST(Memory, whatIsOnTheHostIsCountedApart) {
   EXPECT_EQ(most(use, BufferKind::workspace), 256u * 8 * 4);
   EXPECT_EQ(use.peakBytes(), file.program().arena_bytes());
   EXPECT_NE(
-      text(file.plan()).find("\nBeside it, in the host's memory: 8.00 KiB = 8192 bytes\n"),
+      text(file.plan())
+          .find("\nBeside it, in the host's memory: 8.00 KiB = 8192 bytes\n"),
       std::string::npos);
 }
 
