@@ -41,6 +41,34 @@ static bool isInput(BlockArgument argument) {
   return symbolizeInputKind(inputOf(argument)).has_value();
 }
 
+/// Whether an instruction reads by this use of a view.
+static bool isRead(OpOperand &use) {
+  auto user = dyn_cast<InstructionOpInterface>(use.getOwner());
+  return user &&
+         use.getOperandNumber() < user->getNumOperands() - user.countWrites();
+}
+
+using PlaceOfView = std::tuple<Value, Attribute, Type, Attribute>;
+static PlaceOfView placeOf(ViewOp view) {
+  return {view.getBuffer(), view.getOffsetAttr(), view.getType(),
+          view.getShiftsAttr()};
+}
+
+/// Only a read says which value of a state it means. A write goes through the
+/// view of such a read, or else through that of the old value: plans have fewer
+/// views then.
+static void clearUpdatedWrites(ProgramOp program) {
+  llvm::DenseSet<PlaceOfView> read;
+  program.walk([&](ViewOp view) {
+    if (view.getUpdated() && llvm::any_of(view->getUses(), isRead))
+      read.insert(placeOf(view));
+  });
+  program.walk([&](ViewOp view) {
+    if (!read.contains(placeOf(view)))
+      view.setUpdated(false);
+  });
+}
+
 namespace {
 struct LowerToSchedulePass
     : impl::LowerToSchedulePassBase<LowerToSchedulePass> {
@@ -95,6 +123,7 @@ private:
       return failure();
     microbatch.erase();
     update.erase();
+    clearUpdatedWrites(program);
     return success();
   }
 };

@@ -8,7 +8,7 @@
 // CHECK: %[[STATE:.*]] = schedule.buffer "w (momentum)"
 // CHECK: schedule.list update
 // CHECK: %[[OLD:.*]] = schedule.view %[[STATE]] at 0 : memref<32xi8>
-// CHECK-NEXT: %[[NEW:.*]] = schedule.view %[[STATE]] at 0 updated : memref<32xi8>
+// CHECK-NEXT: %[[NEW:.*]] = schedule.view %[[STATE]] at 0 : memref<32xi8>
 // CHECK-NEXT: schedule.launch {{.*}}(%[[OLD]], %[[NEW]])
 // CHECK-NOT: copy_block
 module {
@@ -153,7 +153,7 @@ module {
 // CHECK: schedule.list update
 // CHECK: schedule.launch {{.*}}(%{{.*}}, %{{.*}})
 // CHECK: %[[AGAIN:.*]] = schedule.view %[[STATE]] at 0 updated
-// CHECK: %[[LAST:.*]] = schedule.view %[[OTHER]] at 0 updated
+// CHECK: %[[LAST:.*]] = schedule.view %[[OTHER]] at 0 : memref<32xi8>
 // CHECK-NEXT: schedule.launch {{.*}}(%[[AGAIN]], %[[LAST]])
 module {
   func.func @microbatch(%tokens: !tokens, %targets: !tokens) {
