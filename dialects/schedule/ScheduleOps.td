@@ -14,7 +14,7 @@ def Schedule_Dialect : Dialect {
   let name = "schedule";
   let summary = "What one rank does, in which order, in which bytes";
   let description = [{
-    A `schedule.program` declares buffers - ranges of one arena -, lists of
+    A `schedule.program` declares buffers - ranges of an arena -, lists of
     instructions, and the table of actions that says in which order a step runs
     the lists: `once` runs after the weights are in place, `step` begins each
     optimizer step, `forward` and `backward` are of each microbatch, as are the

@@ -35,7 +35,7 @@ def RecomputePass : Pass<"memory-recompute", "::mlir::ModuleOp"> {
 }
 
 def PlanArenaPass : Pass<"memory-plan-arena", "::mlir::ModuleOp"> {
-  let summary = "Gives every buffer its offset in one arena";
+  let summary = "Gives every buffer its offset in its arena";
   let description = [{
     Before: a `schedule.program` with its `schedule.actions`, whose buffers have
     no offset. After: each has one, a multiple of 64, and a copy for each

@@ -11,7 +11,7 @@ namespace meshwork::verify {
 /// A view of a rank, where it lies in one turn of one action.
 struct PlacedView {
   const plan::ViewInfo *info;
-  uint64_t place; // of its first element, in the arena
+  uint64_t place; // of its first element; see lib/Plan/Spaces.h
 
   /// By the plan's number; "f32[4,8] of buffer \"t3\"" for messages.
   std::string text(const plan::Program &program) const;

@@ -1,7 +1,7 @@
 // CudaExecutor: which stream does what. One computes. Each channel has one of
 // its own, and so has each list that sends or receives. What these are given
-// begins behind what the computing stream had before. That one
-// waits for it when an instruction or an action would disturb it.
+// begins behind what the computing stream had before. That one waits for it
+// when an instruction or an action would disturb it.
 #include "runtime/device/cuda/CudaExecutor.h"
 
 namespace meshwork::runtime::cuda {

@@ -126,10 +126,10 @@ DEVICE void run(const Task &task, const BoxChunk &chunk) {
     return runAll<Reduce<I32, Sum>>(task, chunk);
   case BoxCode::sumI32x4:
     return runAll<Reduce<I32x4, Sum>>(task, chunk);
-  case BoxCode::maxI32x4:
-    return runAll<Reduce<I32x4, Max>>(task, chunk);
   case BoxCode::maxI32:
     return runAll<Reduce<I32, Max>>(task, chunk);
+  case BoxCode::maxI32x4:
+    return runAll<Reduce<I32x4, Max>>(task, chunk);
   }
 }
 } // namespace
