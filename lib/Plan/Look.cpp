@@ -75,8 +75,7 @@ absl::Status checkLook(const ProgramCheck &check) {
         wrong = &buffer;
     });
     if (wrong)
-      return bad(last.name, "[", i, "] ", quote(at.name()), " writes ",
-                 quote(wrong->name()),
+      return bad(last.where(i), " writes ", quote(wrong->name()),
                  i < look ? ", which outlives the step, before the loss is "
                             "known"
                           : " when weights may have changed; expected every "

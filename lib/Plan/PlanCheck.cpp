@@ -115,8 +115,7 @@ absl::Status checkInstructions(const ProgramCheck &check) {
       if (status.ok())
         status = checkKernels(check, at);
       if (!status.ok())
-        return bad(section.name, "[", i, "] ", quote(at.name()), ": ",
-                   status.message());
+        return bad(section.where(i), ": ", status.message());
     }
   return absl::OkStatus();
 }

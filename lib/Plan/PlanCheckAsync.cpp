@@ -29,17 +29,12 @@ public:
         MESHWORK_RETURN_IF_ERROR(expectIdle("before loss_known"));
       const Instruction &at = *section.list->Get(i);
       if (absl::Status status = visit(at, i); !status.ok())
-        return bad(where(i), ": ", status.message());
+        return bad(section.where(i), ": ", status.message());
     }
     return expectIdle("before the end of its list");
   }
 
 private:
-  std::string where(uint32_t i) const {
-    return absl::StrCat(section.name, "[", i, "] ",
-                        quote(section.list->Get(i)->name()));
-  }
-
   absl::Status visit(const Instruction &at, uint32_t i) {
     if (const Wait *wait = at.op_as_Wait())
       return finish(*wait);
@@ -67,7 +62,7 @@ private:
           mayShareBytes(view, check.views[other.view]))
         return bad(operand.role, operand.written ? " writes" : " reads",
                    " buffer ", quote(check.bufferOf(view).name()), ", which ",
-                   where(other.index), " still ",
+                   section.where(other.index), " still ",
                    other.written ? "writes" : "reads",
                    "; expected a Wait for channel ", other.channel, ", count ",
                    other.ordinal, ", before");
@@ -111,7 +106,7 @@ private:
   absl::Status expectIdle(const char *when) const {
     for (uint32_t channel = 1; channel <= maxChannels; ++channel)
       if (finished[channel] < started[channel])
-        return bad(where(running[channel][finished[channel]]),
+        return bad(section.where(running[channel][finished[channel]]),
                    " is not waited for ", when);
     return absl::OkStatus();
   }

@@ -17,6 +17,11 @@ struct Section {
   ListKind kind;
   const Instructions *list;
   Repeats repeats;
+
+  /// `backward[3] "h.0.attn"`, for messages.
+  std::string where(uint32_t i) const {
+    return absl::StrCat(name, "[", i, "] ", quote(list->Get(i)->name()));
+  }
 };
 
 /// One program while it is checked.

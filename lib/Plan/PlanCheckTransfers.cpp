@@ -23,8 +23,7 @@ absl::Status checkList(const Section &section, const ListShape &shape) {
   for (uint32_t i = 0; i < section.list->size(); ++i) {
     const Instruction &at = *section.list->Get(i);
     if (absl::Status status = checkPlace(at.op_type(), shape); !status.ok())
-      return bad(section.name, "[", i, "] ", quote(at.name()), ": ",
-                 status.message());
+      return bad(section.where(i), ": ", status.message());
   }
   return absl::OkStatus();
 }

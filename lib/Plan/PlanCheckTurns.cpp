@@ -54,8 +54,7 @@ absl::Status checkTurns(const ProgramCheck &check) {
       const Instruction &at = *section.list->Get(i);
       absl::Status status = checkTurn(check, at, section.repeats.around(i));
       if (!status.ok())
-        return bad(section.name, "[", i, "] ", quote(at.name()), ": ",
-                   status.message());
+        return bad(section.where(i), ": ", status.message());
     }
   return checkDeclared(check);
 }

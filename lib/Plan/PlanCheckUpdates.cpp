@@ -17,7 +17,7 @@ struct Written {
 class Update {
 public:
   explicit Update(const ProgramCheck &check)
-      : check(check), list(*check.last().list) {
+      : check(check), section(check.last()), list(*section.list) {
     for (uint32_t i = 0; i < list.size(); ++i)
       forEachOperand(*list.Get(i), [&](const Operand &operand) {
         if (operand.written && isState(operand.view))
@@ -60,14 +60,9 @@ private:
                                        : absl::OkStatus();
   }
 
-  std::string where(uint32_t i) const {
-    return absl::StrCat(check.last().name, "[", i, "] ",
-                        quote(list.Get(i)->name()));
-  }
-
   std::string reads(const Operand &operand, uint32_t at) const {
     const ViewInfo &view = check.views[operand.view];
-    return absl::StrCat(where(at), " reads ", operand.role, " in ",
+    return absl::StrCat(section.where(at), " reads ", operand.role, " in ",
                         quote(check.bufferOf(view).name()), " as ",
                         view.updated ? "the update leaves it"
                                      : "the step finds it");
@@ -76,7 +71,7 @@ private:
   absl::Status wrong(const Operand &operand, uint32_t at,
                      uint32_t writer) const {
     return bad(reads(operand, at), ", ", writer < at ? "after " : "before ",
-               where(writer), " writes there");
+               section.where(writer), " writes there");
   }
 
   absl::Status missing(const Operand &operand, uint32_t at) const {
@@ -84,31 +79,41 @@ private:
   }
 
   const ProgramCheck &check;
+  const Section &section;
   const Instructions &list;
   absl::flat_hash_map<uint32_t, std::vector<Written>> written; // by buffer
 };
 
-/// Before the update there is nothing of its making.
-absl::Status checkOthers(const ProgramCheck &check) {
+/// Only the update leaves something, and only of what outlives the step.
+absl::Status checkMayBeUpdated(const ProgramCheck &check,
+                               const Section &section, uint32_t at,
+                               const Operand &operand) {
+  const ViewInfo &view = check.views[operand.view];
+  const Buffer &buffer = check.bufferOf(view);
+  if (!view.updated || !operand.read ||
+      (&section == &check.last() && outlivesStep(buffer)))
+    return absl::OkStatus();
+  return bad(section.where(at), " reads ", operand.role, " in ",
+             quote(buffer.name()),
+             " as the update leaves it, expected that of weights and optimizer "
+             "states, in ",
+             check.last().name, " alone");
+}
+
+absl::Status checkReadsOfUpdated(const ProgramCheck &check) {
   absl::Status status;
   for (const Section &section : check.sections)
-    for (uint32_t i = 0; i < section.list->size(); ++i)
+    for (uint32_t i = 0; i < section.list->size() && status.ok(); ++i)
       forEachOperand(*section.list->Get(i), [&](const Operand &operand) {
-        const ViewInfo &view = check.views[operand.view];
-        bool mayBe = &section == &check.last() || !operand.read;
-        if (view.updated && !mayBe && status.ok())
-          status = bad(section.name, "[", i, "] ",
-                       quote(section.list->Get(i)->name()), " reads ",
-                       operand.role, " in ", quote(check.bufferOf(view).name()),
-                       " as the update leaves it, expected that in ",
-                       check.last().name, " alone");
+        if (status.ok())
+          status = checkMayBeUpdated(check, section, i, operand);
       });
   return status;
 }
 } // namespace
 
 absl::Status checkUpdates(const ProgramCheck &check) {
-  MESHWORK_RETURN_IF_ERROR(checkOthers(check));
+  MESHWORK_RETURN_IF_ERROR(checkReadsOfUpdated(check));
   return Update(check).run();
 }
 

@@ -59,8 +59,7 @@ absl::Status checkUses(const ProgramCheck &check) {
           status = checkUse(check, operand, filled);
       });
       if (!status.ok())
-        return bad(section.name, "[", i, "] ", quote(at.name()), ": ",
-                   status.message());
+        return bad(section.where(i), ": ", status.message());
       forEachOperand(at, [&](const Operand &operand) {
         uint32_t buffer = check.views[operand.view].buffer;
         if (operand.written && !filled[buffer]) {

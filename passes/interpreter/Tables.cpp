@@ -25,69 +25,84 @@ static FailureOr<int64_t> rowOf(Operation *op, double id, int64_t rows,
          << id << " is outside the table of " << rows << " rows";
 }
 
-static Results evaluate(EmbeddingOp op, ArrayRef<Tensor> operands) {
-  const Tensor &table = operands[0], &ids = operands[1];
-  Tensor result = Tensor::zeros(op.getType());
-  int64_t width = table.size() / table.getDimSize(0);
-  for (int64_t i = 0; i < ids.size(); ++i) {
-    FailureOr<int64_t> row =
-        rowOf(op, ids[i], table.getDimSize(0), operands.drop_front(2));
+/// The rows of all ids.
+static FailureOr<std::vector<int64_t>> rowsOf(Operation *op, const Tensor &ids,
+                                              int64_t rows,
+                                              ArrayRef<Tensor> firstRow) {
+  std::vector<int64_t> found;
+  for (double id : ids.getElements()) {
+    FailureOr<int64_t> row = rowOf(op, id, rows, firstRow);
     if (failed(row))
       return failure();
-    for (int64_t j = 0; *row >= 0 && j < width; ++j)
-      result[i * width + j] = table[*row * width + j];
+    found.push_back(*row);
   }
-  return Tensors{result};
+  return found;
+}
+
+/// Rows of `table`; `none` where the rank has not the row.
+static Tensor lookedUp(const Tensor &table, ArrayRef<int64_t> rows, double none,
+                       Tensor result) {
+  int64_t width = table.size() / table.getDimSize(0);
+  for (auto [i, row] : llvm::enumerate(rows))
+    for (int64_t j = 0; j < width; ++j)
+      result[static_cast<int64_t>(i) * width + j] =
+          row >= 0 ? table[row * width + j] : none;
+  return result;
+}
+
+/// What `gradient` adds to the rows of a table.
+static Tensor addedUp(const Tensor &gradient, ArrayRef<int64_t> rows,
+                      Tensor result) {
+  int64_t width = result.size() / result.getDimSize(0);
+  for (auto [i, row] : llvm::enumerate(rows))
+    for (int64_t j = 0; row >= 0 && j < width; ++j)
+      result[row * width + j] += gradient[static_cast<int64_t>(i) * width + j];
+  return result;
+}
+
+static Results evaluate(EmbeddingOp op, ArrayRef<Tensor> operands) {
+  const Tensor &table = operands[0];
+  auto rows =
+      rowsOf(op, operands[1], table.getDimSize(0), operands.drop_front(2));
+  if (failed(rows))
+    return failure();
+  return Tensors{lookedUp(table, *rows, 0, Tensor::zeros(op.getType()))};
 }
 
 static Results evaluate(EmbeddingGradOp op, ArrayRef<Tensor> operands) {
-  const Tensor &ids = operands[0], &gradient = operands[1];
   Tensor result = Tensor::zeros(op.getType());
-  int64_t width = result.size() / result.getDimSize(0);
-  for (int64_t i = 0; i < ids.size(); ++i) {
-    FailureOr<int64_t> row =
-        rowOf(op, ids[i], result.getDimSize(0), operands.drop_front(2));
-    if (failed(row))
-      return failure();
-    for (int64_t j = 0; *row >= 0 && j < width; ++j)
-      result[*row * width + j] += gradient[i * width + j];
-  }
-  return Tensors{result};
+  auto rows =
+      rowsOf(op, operands[0], result.getDimSize(0), operands.drop_front(2));
+  if (failed(rows))
+    return failure();
+  return Tensors{addedUp(operands[1], *rows, std::move(result))};
 }
 
-/// The row of the rank's table that an id means; -1: another rank's.
-static int64_t ownRow(double id, double first, int64_t rows) {
-  double row = id - first;
-  return row >= 0 && row < static_cast<double>(rows) ? static_cast<int64_t>(row)
-                                                     : -1;
+/// Rows of the rank's table that ids mean; -1: another rank's.
+static std::vector<int64_t>
+ownRows(const Tensor &ids, const std::optional<Tensor> &first, int64_t rows) {
+  std::vector<int64_t> own;
+  for (double id : ids.getElements()) {
+    double row = first ? id - (*first)[0] : id;
+    bool isOwn = row >= 0 && row < static_cast<double>(rows);
+    own.push_back(isOwn ? static_cast<int64_t>(row) : -1);
+  }
+  return own;
 }
 
 static void run(const plan::Embedding &op, Views &on) {
-  Tensor table = on.read(op.table()), ids = on.read(op.ids());
+  Tensor table = on.read(op.table());
   std::optional<Tensor> first = on.readIf(op.first_row());
-  Tensor out = on.zeros(op.out());
-  int64_t rows = table.getDimSize(0), width = table.size() / rows;
-  for (int64_t i = 0; i < ids.size(); ++i) {
-    int64_t row = ownRow(ids[i], first ? (*first)[0] : 0, rows);
-    for (int64_t j = 0; j < width; ++j)
-      out[i * width + j] = row >= 0 ? table[row * width + j]
-                           : first  ? 0
-                                    : std::nan("");
-  }
-  on.write(op.out(), out);
+  auto rows = ownRows(on.read(op.ids()), first, table.getDimSize(0));
+  double none = first ? 0 : std::nan("");
+  on.write(op.out(), lookedUp(table, rows, none, on.zeros(op.out())));
 }
 
 static void run(const plan::EmbeddingGrad &op, Views &on) {
-  Tensor ids = on.read(op.ids()), gradient = on.read(op.dout());
-  std::optional<Tensor> first = on.readIf(op.first_row());
   Tensor sum = on.zeros(op.dtable());
-  int64_t rows = sum.getDimSize(0), width = sum.size() / rows;
-  for (int64_t i = 0; i < ids.size(); ++i) {
-    int64_t row = ownRow(ids[i], first ? (*first)[0] : 0, rows);
-    for (int64_t j = 0; row >= 0 && j < width; ++j)
-      sum[row * width + j] += gradient[i * width + j];
-  }
-  on.add(op.dtable(), sum, op.accumulate());
+  auto rows =
+      ownRows(on.read(op.ids()), on.readIf(op.first_row()), sum.getDimSize(0));
+  on.add(op.dtable(), addedUp(on.read(op.dout()), rows, sum), op.accumulate());
 }
 
 //===-- rotary_table --------------------------------------------------------//

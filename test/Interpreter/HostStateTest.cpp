@@ -2,6 +2,7 @@
 // rank is looked after until it is waited for.
 #include "lib/Plan/PlanFile.h"
 #include "lib/Plan/StatusMacros.h"
+#include "meshwork/Plan/Frame.h"
 #include "passes/verify/Machine.h"
 #include "passes/verify/States.h"
 #include "test/Plan/TestPlan.h"
@@ -45,7 +46,7 @@ TEST(HostState, IsNotReadBeforeItHasCome) {
   plan::PlanT plan = momentumPlan(/*onHost=*/true);
   updateOf(*plan.programs[0]).erase(updateOf(*plan.programs[0]).begin() + 4);
   std::vector<unsigned char> bytes = encode(plan);
-  auto found = run(*plan::GetPlan(bytes.data() + 64)); // behind the frame
+  auto found = run(*plan::GetPlan(bytes.data() + plan::frameBytes));
   EXPECT_THAT(found.status().message(),
               testing::HasSubstr("update[4] \"momentum\""));
   EXPECT_THAT(found.status().message(), testing::HasSubstr("momentum here"));

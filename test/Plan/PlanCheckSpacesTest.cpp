@@ -115,8 +115,11 @@ TEST(PlanCheck, statesBeforeAndAfterTheirUpdate) {
              updateOf(p).erase(updateOf(p).begin() + 3);
            }},
           {"forward[0] \"wte\" reads table in \"wte\" as the update leaves it, "
-           "expected that in update alone",
+           "expected that of weights and optimizer states, in update alone",
            [](PlanT &, ProgramT &p) { p.views[weight]->updated = true; }},
+          {"update[2] \"norm\" reads lhs in \"wte gradient\" as the update "
+           "leaves it",
+           [](PlanT &, ProgramT &p) { p.views[gradRow]->updated = true; }},
       });
 }
 

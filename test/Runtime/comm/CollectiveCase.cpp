@@ -67,6 +67,9 @@ CollectiveCase::CollectiveCase(Kind kind, uint32_t seed,
   chooseGroup(std::move(meshes));
   inPlace =
       kind != Kind::all_to_all && kind != Kind::permute && pick(0, 2) == 0;
+  bool reduces = kind == Kind::all_reduce || kind == Kind::reduce_scatter;
+  if (reduces && seed % 4 == 1)
+    reduction = plan::Reduction::max;
   parts.resize(static_cast<size_t>(pick(1, 3)));
   for (Part &part : parts) {
     chooseShapes(part);
@@ -240,13 +243,21 @@ void CollectiveCase::work(Part &part) {
       }
       return total;
     };
+    auto combined = [&](const Index &index) {
+      if (reduction == plan::Reduction::sum)
+        return sum(index);
+      double most = valueFor(part, members[0], index);
+      for (uint32_t member : members)
+        most = std::max(most, valueFor(part, member, index));
+      return most;
+    };
     forEachIndex(part.dst, [&](const Index &index) {
       Index from = index;
       double value = 0;
       int64_t block = part.src[part.dim];
       switch (kind) {
       case Kind::all_reduce:
-        value = sum(index);
+        value = combined(index);
         break;
       case Kind::permute:
         if (uint32_t source = sources[static_cast<size_t>(me)];
@@ -260,7 +271,7 @@ void CollectiveCase::work(Part &part) {
         break;
       case Kind::reduce_scatter:
         from[part.dim] += me * part.dst[part.dim];
-        value = from[part.dim] < part.src[part.dim] ? sum(from) : 0;
+        value = from[part.dim] < part.src[part.dim] ? combined(from) : 0;
         break;
       case Kind::all_to_all: {
         if (part.dim == part.toDim) {
@@ -287,8 +298,7 @@ void CollectiveCase::work(Part &part) {
 }
 
 CollectiveRequest CollectiveCase::request(uint32_t rank) const {
-  CollectiveRequest request{kind,   plan::Reduction::sum, axes, {}, "case",
-                            sources};
+  CollectiveRequest request{kind, reduction, axes, {}, "case", sources};
   for (const Part &part : parts)
     request.parts.push_back(
         {part.srcs[rank].view, part.dsts[rank].view, part.dim, part.toDim});
@@ -334,9 +344,11 @@ std::string CollectiveCase::firstDifference() const {
 }
 
 std::string CollectiveCase::describe() const {
-  std::string text = absl::StrCat(
-      plan::EnumNameCollectiveKind(kind), " mesh ", absl::StrJoin(mesh, "x"),
-      " axes ", absl::StrJoin(axes, ","), inPlace ? " in place" : "");
+  std::string text =
+      absl::StrCat(plan::EnumNameCollectiveKind(kind),
+                   reduction == plan::Reduction::max ? " of maxima" : "",
+                   " mesh ", absl::StrJoin(mesh, "x"), " axes ",
+                   absl::StrJoin(axes, ","), inPlace ? " in place" : "");
   for (const Part &part : parts)
     absl::StrAppend(&text, "; ", plan::EnumNameDType(part.dtype), "[",
                     absl::StrJoin(part.src, ","), "] -> [",

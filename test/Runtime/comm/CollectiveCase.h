@@ -38,6 +38,7 @@ public:
 
   plan::CollectiveKind kind;
   std::vector<uint32_t> mesh, axes, sources;
+  plan::Reduction reduction = plan::Reduction::sum;
   bool inPlace = false;
   uint32_t ranks = 1, group = 1;
 
