@@ -119,8 +119,31 @@ void CudaDevice::tellNoWgmma(const Gpu &gpu, const absl::Status &why) {
                     gpu.ordinal(), ": ", why.message(), "\n");
 }
 
+/// The arenas in the host's memory, of this process and of its like here.
+absl::Status
+CudaDevice::checkHostMemory(const std::vector<CoreShare> &cores) const {
+  uint64_t need = 0;
+  for (uint32_t rank = 0; rank < cores.size(); ++rank)
+    if (cores[rank].threads > 0 &&
+        !checkedAdd(
+            need,
+            plan.programs()->Get(plan::programOf(plan, rank))->host_bytes(),
+            need))
+      return plan::bad("the host's memory of all ranks does not fit 64 bits");
+  if (!plan::checkedMul(need, options.processesHere, need))
+    return plan::bad("the host's memory of all ranks does not fit 64 bits");
+  uint64_t available = availableBytes();
+  return need <= available
+             ? absl::OkStatus()
+             : absl::ResourceExhaustedError(absl::StrCat(
+                   "the plan keeps ", bytesText(need),
+                   " in the host's memory, this process may take ",
+                   bytesText(available), ": run fewer ranks on this machine"));
+}
+
 absl::StatusOr<uint64_t>
 CudaDevice::checkMemory(const std::vector<CoreShare> &cores, uint32_t) {
+  MESHWORK_RETURN_IF_ERROR(checkHostMemory(cores));
   std::map<Gpu *, uint64_t> needs;
   uint64_t total = 0;
   for (uint32_t rank = 0; rank < cores.size(); ++rank) {

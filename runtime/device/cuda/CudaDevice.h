@@ -24,6 +24,7 @@ public:
   std::string summary() const override;
 
 private:
+  absl::Status checkHostMemory(const std::vector<CoreShare> &cores) const;
   CudaDevice(const Driver &driver, const plan::Plan &plan,
              const DeviceOptions &options);
   absl::Status openGpus();

@@ -58,6 +58,18 @@ TEST(HostCopy, IsSavedAndLoaded) {
   EXPECT_TRUE(saved(second) == expected);
 }
 
+/// Told before anything is taken.
+TEST(HostCopy, NeedsTheHostsMemory) {
+  plan::PlanT plan = momentumPlan(true, 2);
+  plan.programs[0]->host_bytes = uint64_t{1} << 50;
+  absl::Status status = run(optionsFor(plan, 1));
+  EXPECT_EQ(exitCodeOf(status), static_cast<int>(ExitCode::noResources));
+  EXPECT_NE(
+      status.message().find("the plan keeps 2048.0 TiB in the host's memory"),
+      std::string::npos)
+      << status;
+}
+
 TEST(HostCopy, HasATrackInTheTrace) {
   RunOptions options = optionsFor(momentumPlan(true, 1), 2);
   options.trace = temporary("host.trace");
