@@ -97,6 +97,7 @@ uint32_t ProgramTables::addView(ViewOp op) {
       auto moved = std::make_unique<plan::ShiftT>();
       moved->axes = numbersOf(shift.getAxes());
       moved->bytes = shift.getBytes();
+      moved->hop = static_cast<uint32_t>(shift.getHop());
       entry->shifts.push_back(std::move(moved));
     }
   std::vector<int64_t> key = {entry->buffer,
@@ -112,6 +113,7 @@ uint32_t ProgramTables::addView(ViewOp op) {
   key.push_back(entry->updated);
   for (const auto &shift : entry->shifts) {
     key.push_back(-1 - static_cast<int64_t>(shift->bytes));
+    key.push_back(shift->hop);
     key.insert(key.end(), shift->axes.begin(), shift->axes.end());
   }
   auto [known, isNew] = views.try_emplace(key, views.size());

@@ -105,8 +105,17 @@ def Schedule_ActionTableAttr : AttrDef<Schedule_Dialect, "ActionTable"> {
 def Schedule_ShiftAttr : AttrDef<Schedule_Dialect, "Shift"> {
   let mnemonic = "shift";
   let summary = "Bytes that a rank's index along axes, major first, moves a view by";
-  let parameters = (ins "::mlir::ArrayAttr":$axes, "int64_t":$bytes);
-  let assemblyFormat = "`<` $axes `,` $bytes `>`";
+  let description = [{
+    With a hop, by the index of the rank so many places before it in their ring.
+    ```mlir
+    module attributes {
+      own = #schedule.shift<["tp"], 128>,
+      before = #schedule.shift<["tp"], 128 hop 1>
+    } {}
+    ```
+  }];
+  let parameters = (ins "::mlir::ArrayAttr":$axes, "int64_t":$bytes, DefaultValuedParameter<"int64_t", "0">:$hop);
+  let assemblyFormat = "`<` $axes `,` $bytes (`hop` $hop^)? `>`";
 }
 
 class Schedule_Op<string mnemonic, list<Trait> traits = []> : Op<Schedule_Dialect, mnemonic, traits>;
@@ -558,27 +567,35 @@ def Schedule_ReceiveOp : Schedule_TransferInstruction<"receive", (ins), (ins Var
 def Schedule_RepeatOp : Schedule_Op<"repeat", [NoTerminator, SingleBlock, Schedule_InstructionOpInterface]> {
   let summary = "Runs instructions several times; their views advance from turn to turn";
   let description = [{
-    An instruction without operands of its own, with flops and bytes of 0: what is
-    in it counts `times` times.
+    Its flops and bytes are 0: what is in it counts `times` times. With `counted` it
+    runs as often as that number says, at most `times`, perhaps not at all; the plan's
+    check asks that ranks which meet inside read one number.
     (C1) it runs once or more, and holds an instruction.
     (C2) it is in a list that runs for each microbatch, no deeper than in two others.
-    (C3) each turn does the same: nothing in it waits, has a channel, is for the last microbatch only, makes the loss, or sets in the first microbatch what it adds to later.
+    (C3) each turn does the same: nothing in it is for the last microbatch only, makes the loss, or sets in the first microbatch what it adds to later. Only where it is counted, and all repeats around it, may something in it wait or have a channel.
+    (C4) the count is one i32.
     ```mlir
     schedule.repeat "head" flops 0 bytes 0 times 3 {
       %row = schedule.view %b at 0 advancing [16] : memref<48xi8> to memref<4xf32, strided<[1]>>
       schedule.fill "one row" flops 0 bytes 16 0.0 to %row : memref<4xf32, strided<[1]>>
     }
+    %rounds = schedule.view %b at 44 : memref<48xi8> to memref<1xi32, strided<[1]>>
+    schedule.repeat "rounds" flops 0 bytes 0 times 2 counted %rounds : memref<1xi32, strided<[1]>> {
+      %row = schedule.view %b at 0 advancing [16] : memref<48xi8> to memref<4xf32, strided<[1]>>
+      schedule.fill "one row" flops 0 bytes 16 0.0 to %row : memref<4xf32, strided<[1]>>
+    }
     ```
   }];
-  let arguments = (ins StrAttr:$source, I64Attr:$flops, I64Attr:$bytes, I64Attr:$times);
+  let arguments = (ins StrAttr:$source, I64Attr:$flops, I64Attr:$bytes, I64Attr:$times, Optional<AnyMemRef>:$count);
   let regions = (region SizedRegion<1>:$body);
-  let assemblyFormat = "$source `flops` $flops `bytes` $bytes `times` $times attr-dict-with-keyword $body";
+  let assemblyFormat = "$source `flops` $flops `bytes` $bytes `times` $times (`counted` $count^ `:` type($count))? attr-dict-with-keyword $body";
   let extraClassDeclaration = [{
     unsigned countWrites() { return 0; }
     uint64_t startsOn() { return 0; }
     /// Those in it, those of repeats in it included.
     uint64_t getInstructions();
   }];
+  let hasVerifier = 1; // C4
   let hasRegionVerifier = 1; // C1, C2, C3
 }
 

@@ -32,11 +32,20 @@ static LogicalResult verifyInRepeat(RepeatOp repeat, Operation *op) {
   auto collective = dyn_cast<CollectiveOp>(op);
   if (collective && collective.getMakesLoss())
     return repeat.emitOpError() << "(C3) holds what makes the loss";
-  absl::Status found = plan::checkInRepeat(OpTables(op).packInstruction());
+  bool areCounted = repeat.getCount() &&
+                    llvm::all_of(repeatsAround(repeat), [](RepeatOp around) {
+                      return around.getCount() != nullptr;
+                    });
+  absl::Status found =
+      plan::checkInRepeat(OpTables(op).packInstruction(), areCounted);
   if (found.ok())
     return success();
   return repeat.emitOpError()
          << "(C3) " << op->getName() << " " << std::string(found.message());
+}
+
+LogicalResult RepeatOp::verify() {
+  return getCount() ? verifyOperands(*this) : success();
 }
 
 LogicalResult RepeatOp::verifyRegions() {

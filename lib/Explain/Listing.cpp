@@ -46,6 +46,7 @@ std::string operationText(const plan::Plan &plan,
   const plan::Launch *launch = instruction.op_as_Launch();
   if (const plan::Repeat *repeat = instruction.op_as_Repeat())
     return absl::StrCat("repeat the next ", repeat->instructions(), " ",
+                        plan::isCounted(*repeat) ? "at most " : "",
                         counted(repeat->times(), "time"));
   if (!launch)
     return operationKind(instruction);

@@ -204,13 +204,14 @@ absl::Status checkChannel(const Instruction &at) {
                                        ", expected at most ", most);
 }
 
-absl::Status checkInRepeat(const Instruction &at) {
-  if (at.op_as_Wait())
+absl::Status checkInRepeat(const Instruction &at, bool areCounted) {
+  if (at.op_as_Wait() && !areCounted)
     return misfit("C3", "waits inside a repeat, expected nothing to run beside "
-                        "it");
+                        "it where one around it is not counted");
   const Collective *op = at.op_as_Collective();
-  bool isLastOnly = op && op->last_only();
-  if (at.channel() != 0 || isLastOnly)
+  bool isLastOnly = op && op->last_only(),
+       runsBeside = at.channel() != 0 && !areCounted;
+  if (runsBeside || isLastOnly)
     return misfit("C3", "runs on channel ", at.channel(),
                   isLastOnly ? ", in the last action only," : "",
                   " inside a repeat, expected channel 0 and every action");

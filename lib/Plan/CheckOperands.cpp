@@ -114,8 +114,13 @@ absl::Status checkOp(const Operands &, const Launch &op) {
                       " work items, expected 1 to 2^63 - 1");
 }
 
-/// What it holds is looked at with its list (Repeats::problem).
-absl::Status checkOp(const Operands &, const Repeat &) { return {}; }
+/// What it holds is looked at with its list (Repeats::problem), and whether
+/// ranks count alike (PlanCheckCounts.cpp).
+absl::Status checkOp(const Operands &c, const Repeat &op) {
+  return isCounted(op) ? ruled("C4", expectNumber(c.views[op.count()], "count",
+                                                  DType::i32))
+                       : absl::OkStatus();
+}
 
 absl::Status ruled(const char *rule, absl::Status status) {
   if (!status.ok())

@@ -31,8 +31,9 @@ absl::Status checkOperands(const Instruction &instruction,
 absl::Status checkPlace(Operation operation, const ListShape &list);
 
 /// Whether it may stand in a repeat: nothing may that the first or last turn,
-/// or the microbatch, would do otherwise.
-absl::Status checkInRepeat(const Instruction &instruction);
+/// or the microbatch, would do otherwise. On channels it may run, and wait,
+/// where all repeats around it are counted.
+absl::Status checkInRepeat(const Instruction &instruction, bool areCounted);
 
 /// What an input or a result, of a known kind, says of its own view.
 absl::Status checkInput(const Input &input, const ViewInfo &view);

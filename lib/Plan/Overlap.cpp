@@ -10,7 +10,8 @@ bool haveSameShifts(const ViewInfo &a, const ViewInfo &b) {
     return false;
   for (uint32_t i = 0; i < a.shifts->size(); ++i) {
     const Shift &x = *a.shifts->Get(i), &y = *b.shifts->Get(i);
-    if (x.bytes() != y.bytes() || !sameNumbers(x.axes(), y.axes()))
+    if (x.bytes() != y.bytes() || x.hop() != y.hop() ||
+        !sameNumbers(x.axes(), y.axes()))
       return false;
   }
   return true;

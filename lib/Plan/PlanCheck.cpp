@@ -140,6 +140,7 @@ absl::Status checkProgram(const Plan &plan, const Program &program,
   MESHWORK_RETURN_IF_ERROR(checkState(check));
   MESHWORK_RETURN_IF_ERROR(checkUses(check));
   MESHWORK_RETURN_IF_ERROR(checkAsync(check));
+  MESHWORK_RETURN_IF_ERROR(checkCounts(check));
   MESHWORK_RETURN_IF_ERROR(checkLook(check));
   MESHWORK_RETURN_IF_ERROR(checkUpdates(check));
   Lives lives = livesOf(program, check.table);

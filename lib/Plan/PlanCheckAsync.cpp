@@ -1,5 +1,6 @@
 // What runs on channels: every start has its Wait, and nothing comes in between
-// that touches the same bytes.
+// that touches the same bytes. Counted repeats begin and end with nothing under
+// way, and so does each of their turns: who waits knows what has been started.
 #include "absl/container/flat_hash_map.h"
 #include "lib/Plan/Overlap.h"
 #include "lib/Plan/PlanCheckInternal.h"
@@ -27,14 +28,43 @@ public:
     for (uint32_t i = 0; i < section.list->size(); ++i) {
       if (isLast && i == check.program.loss_known()->instruction())
         MESHWORK_RETURN_IF_ERROR(expectIdle("before loss_known"));
+      MESHWORK_RETURN_IF_ERROR(endTurns(i));
       const Instruction &at = *section.list->Get(i);
       if (absl::Status status = visit(at, i); !status.ok())
         return bad(section.where(i), ": ", status.message());
+      const Repeat *repeat = at.op_as_Repeat();
+      if (repeat && isCounted(*repeat))
+        MESHWORK_RETURN_IF_ERROR(beginTurns(i, *repeat));
     }
+    MESHWORK_RETURN_IF_ERROR(endTurns(section.list->size()));
     return expectIdle("before the end of its list");
   }
 
 private:
+  absl::Status beginTurns(uint32_t i, const Repeat &repeat) {
+    MESHWORK_RETURN_IF_ERROR(
+        expectIdle(absl::StrCat("before the repeat at ", section.where(i))));
+    ends.push_back(i + 1 + repeat.instructions());
+    restart();
+    return absl::OkStatus();
+  }
+
+  absl::Status endTurns(uint32_t i) {
+    for (; !ends.empty() && ends.back() <= i; ends.pop_back()) {
+      MESHWORK_RETURN_IF_ERROR(expectIdle("in its turn of a repeat"));
+      restart();
+    }
+    return absl::OkStatus();
+  }
+
+  /// Counts begin anew.
+  void restart() {
+    std::fill(std::begin(started), std::end(started), 0);
+    std::fill(std::begin(finished), std::end(finished), 0);
+    for (std::vector<uint32_t> &one : running)
+      one.clear();
+  }
+
   absl::Status visit(const Instruction &at, uint32_t i) {
     if (const Wait *wait = at.op_as_Wait())
       return finish(*wait);
@@ -103,7 +133,7 @@ private:
     });
   }
 
-  absl::Status expectIdle(const char *when) const {
+  absl::Status expectIdle(const std::string &when) const {
     for (uint32_t channel = 1; channel <= maxChannels; ++channel)
       if (finished[channel] < started[channel])
         return bad(section.where(running[channel][finished[channel]]),
@@ -116,6 +146,7 @@ private:
   absl::flat_hash_map<uint32_t, std::vector<Held>> held; // by buffer
   uint32_t started[maxChannels + 1] = {}, finished[maxChannels + 1] = {};
   std::vector<uint32_t> running[maxChannels + 1]; // indices, in order
+  std::vector<uint32_t> ends; // of counted repeats around, the outermost first
 };
 } // namespace
 

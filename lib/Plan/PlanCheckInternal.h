@@ -64,6 +64,8 @@ absl::Status checkParameters(const ProgramCheck &check);
 /// Programs that have the same parameter agree on it, and ranks hold all of it.
 absl::Status checkSharedParameters(const Plan &plan);
 absl::Status checkAsync(const ProgramCheck &check);
+/// Ranks that meet inside a counted repeat run it equally often.
+absl::Status checkCounts(const ProgramCheck &check);
 /// Weights change only after loss and gradient norm are known; see Look.h.
 absl::Status checkLook(const ProgramCheck &check);
 /// A read of a weight or an optimizer's state gets the value that it means: the

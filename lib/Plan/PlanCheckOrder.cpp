@@ -68,7 +68,8 @@ void findEvents(ProgramOrder &program, uint32_t axes) {
       continue;
     for (const Turn &turn : repeatsOf(program.program, list).turns()) {
       const Instruction &at = *all.Get(turn.instruction);
-      if (at.op_as_Collective() || at.op_as_Wait() || at.channel() > 0)
+      if (at.op_as_Collective() || at.op_as_Wait() || at.op_as_Repeat() ||
+          at.channel() > 0)
         events.push_back(turn.instruction);
     }
   }

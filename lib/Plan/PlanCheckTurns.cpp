@@ -1,4 +1,5 @@
 // What repeats: that all turns of an instruction do the same, elsewhere.
+#include "absl/algorithm/container.h"
 #include "lib/Plan/Copies.h"
 #include "lib/Plan/PlanCheckInternal.h"
 
@@ -17,7 +18,8 @@ absl::Status checkReach(const ProgramCheck &check, const Operand &operand,
 absl::Status checkTurn(const ProgramCheck &check, const Instruction &at,
                        const std::vector<RepeatShape> &around) {
   if (!around.empty())
-    MESHWORK_RETURN_IF_ERROR(checkInRepeat(at));
+    MESHWORK_RETURN_IF_ERROR(checkInRepeat(
+        at, absl::c_all_of(around, [](auto &one) { return one.isCounted; })));
   absl::Status status;
   forEachOperand(at, [&](const Operand &operand) {
     if (status.ok())

@@ -1,5 +1,6 @@
 // The first instruction to touch a buffer that does not persist writes it, in
-// every microbatch.
+// every microbatch. What a counted repeat is the first to write is not there
+// behind it: it may run no turn.
 #include "lib/Plan/PlanCheckInternal.h"
 #include <map>
 
@@ -43,34 +44,92 @@ absl::Status checkUse(const ProgramCheck &check, const Operand &operand,
                " before anything was written to it");
   return absl::OkStatus();
 }
+
+/// What has been written so far; what only a part of the way writes can be
+/// taken back behind it.
+class Filled {
+public:
+  explicit Filled(const ProgramCheck &check)
+      : check(check), filled(orEmpty(check.program.buffers()).size(), false) {}
+
+  absl::Status read(const Instruction &at) const {
+    absl::Status status;
+    forEachOperand(at, [&](const Operand &operand) {
+      if (status.ok())
+        status = checkUse(check, operand, filled);
+    });
+    return status;
+  }
+  void write(const Instruction &at) {
+    forEachOperand(at, [&](const Operand &operand) {
+      uint32_t buffer = check.views[operand.view].buffer;
+      if (operand.written && !filled[buffer]) {
+        filled[buffer] = true;
+        order.push_back(buffer);
+      }
+    });
+  }
+  size_t mark() const { return order.size(); }
+  void takeBack(size_t mark) {
+    for (; order.size() > mark; order.pop_back())
+      filled[order.back()] = false;
+  }
+
+private:
+  const ProgramCheck &check;
+  std::vector<bool> filled; // by buffer
+  std::vector<uint32_t> order;
+};
+
+/// Takes back what each counted repeat of a list wrote first, where it ends.
+class CountedParts {
+public:
+  CountedParts(const Section &section, Filled &filled)
+      : section(section), filled(filled) {}
+
+  void reach(uint32_t i) {
+    for (; !open.empty() && open.back().end <= i; open.pop_back())
+      filled.takeBack(open.back().mark);
+  }
+  void pass(uint32_t i) {
+    const Repeat *repeat = section.list->Get(i)->op_as_Repeat();
+    if (repeat && isCounted(*repeat))
+      open.push_back({i + 1 + repeat->instructions(), filled.mark()});
+  }
+
+private:
+  struct Part {
+    uint32_t end;
+    size_t mark;
+  };
+  const Section &section;
+  Filled &filled;
+  std::vector<Part> open;
+};
+
+absl::Status checkList(const Section &section, Filled &filled) {
+  CountedParts counted(section, filled);
+  for (uint32_t i = 0; i < section.list->size(); ++i) {
+    const Instruction &at = *section.list->Get(i);
+    counted.reach(i);
+    if (absl::Status status = filled.read(at); !status.ok())
+      return bad(section.where(i), ": ", status.message());
+    filled.write(at);
+    counted.pass(i);
+  }
+  counted.reach(section.list->size());
+  return absl::OkStatus();
+}
 } // namespace
 
 absl::Status checkUses(const ProgramCheck &check) {
-  std::vector<bool> filled(orEmpty(check.program.buffers()).size(), false);
+  Filled filled(check);
   std::vector<bool> late = lateLists(check.table);
   for (uint32_t list : inOrder(check.table)) {
-    const Section &section = check.sections[list];
-    std::vector<uint32_t> here; // what the list is the first to fill
-    for (uint32_t i = 0; i < section.list->size(); ++i) {
-      const Instruction &at = *section.list->Get(i);
-      absl::Status status;
-      forEachOperand(at, [&](const Operand &operand) {
-        if (status.ok())
-          status = checkUse(check, operand, filled);
-      });
-      if (!status.ok())
-        return bad(section.where(i), ": ", status.message());
-      forEachOperand(at, [&](const Operand &operand) {
-        uint32_t buffer = check.views[operand.view].buffer;
-        if (operand.written && !filled[buffer]) {
-          filled[buffer] = true;
-          here.push_back(buffer);
-        }
-      });
-    }
+    size_t before = filled.mark();
+    MESHWORK_RETURN_IF_ERROR(checkList(check.sections[list], filled));
     if (late[list])
-      for (uint32_t buffer : here)
-        filled[buffer] = false;
+      filled.takeBack(before);
   }
   return absl::OkStatus();
 }

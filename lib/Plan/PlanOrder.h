@@ -18,9 +18,9 @@ struct ProgramOrder {
   /// else differs from one to the next.
   std::vector<uint32_t> actions = {};
   bool oncePerList = false;
-  /// By list, one behind the other with all turns: instructions that are
-  /// collectives, waits or started on a channel. None where no other program
-  /// takes part.
+  /// By list, one behind the other with all turns, of counted repeats the most:
+  /// instructions that are collectives, waits or started on a channel, and
+  /// gates of counted repeats. None where no other program takes part.
   std::vector<std::vector<uint32_t>> events = {};
   // By list: its microbatches, in order; and lists by what they are.
   std::vector<std::vector<uint32_t>> microbatches = {};

@@ -50,6 +50,12 @@ struct Walker {
   const Instruction &instruction(uint32_t index) const {
     return *listOf(order->program, list()).Get(index);
   }
+  /// All that was started has ended (checkAsync), and counts begin anew.
+  void restartChannels() {
+    for (auto &queue : queues)
+      queue.clear();
+    std::fill(std::begin(done), std::end(done), 0);
+  }
   /// It meets nobody: the rank does it alone, or it moves something in the last
   /// action of its list only, not in this one.
   bool isAlone(const Instruction &at) const {
@@ -154,9 +160,7 @@ private:
       }
     walker.isBegun = true;
     walker.next = 0;
-    for (auto &queue : walker.queues)
-      queue.clear();
-    std::fill(std::begin(walker.done), std::end(walker.done), 0);
+    walker.restartChannels();
     ListKind kind = walker.order->listOf(walker.action()).kind;
     if (plan::sends(kind) || plan::receives(kind))
       post(rank, walker.action());
@@ -215,6 +219,8 @@ private:
   absl::Status pass(uint32_t rank) {
     Walker &walker = walkers[rank];
     const Instruction &at = walker.instruction(walker.at(0));
+    if (at.op_as_Repeat())
+      walker.restartChannels();
     if (const Wait *wait = at.op_as_Wait()) {
       if (walker.done[wait->channel()] < wait->count()) {
         walker.stop = Stop::channel;

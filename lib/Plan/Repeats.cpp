@@ -1,4 +1,6 @@
 #include "lib/Plan/Repeats.h"
+#include "lib/Plan/Checked.h"
+#include "lib/Plan/StatusMacros.h"
 #include <algorithm>
 
 namespace meshwork::plan {
@@ -64,8 +66,9 @@ std::string Repeats::problem(const std::vector<RepeatShape> &shapes,
       return problem;
     open.push_back(repeat);
     times.push_back(repeated(times.empty() ? 1 : times.back(), repeat.times));
-    // Counts the instructions of inner repeats more than once.
-    turns += times.back() * (repeat.end - repeat.begin);
+    // Counts the instructions of inner repeats more than once. Gates are one
+    // more than turns, and then one for each repeat around.
+    turns += times.back() * (repeat.end - repeat.begin + 2 * repeat.isCounted);
     if (turns > maxTurns)
       return "its repeats come to more than " + std::to_string(maxTurns) +
              " instructions";
@@ -103,16 +106,47 @@ void Repeats::write(size_t &next, uint32_t begin, uint32_t end, uint32_t depth,
       to.push_back({i, turns});
       continue;
     }
-    const RepeatShape &repeat = all[next];
-    size_t inner = ++next;
-    for (uint32_t t = 0; t < repeat.times; ++t) {
-      turns[depth] = t;
-      next = inner;
-      write(next, repeat.begin, repeat.end, depth + 1, turns, to);
-    }
-    turns[depth] = 0;
-    i = repeat.end - 1;
+    i = all[next].end - 1;
+    writeTurns(next, depth, turns, to);
   }
+}
+
+void Repeats::writeTurns(size_t &next, uint32_t depth, Turns turns,
+                         std::vector<Turn> &to) const {
+  const RepeatShape &repeat = all[next];
+  size_t inner = ++next;
+  std::vector<size_t> gates;
+  auto addGate = [&](uint32_t t) {
+    turns[depth] = t;
+    gates.push_back(to.size());
+    to.push_back({repeat.begin - 1, turns, depth});
+  };
+  for (uint32_t t = 0; t < repeat.times; ++t) {
+    turns[depth] = t;
+    if (repeat.isCounted)
+      addGate(t);
+    next = inner;
+    write(next, repeat.begin, repeat.end, depth + 1, turns, to);
+  }
+  if (repeat.isCounted)
+    addGate(repeat.times);
+  for (size_t gate : gates)
+    to[gate].last = static_cast<uint32_t>(gates.back());
+}
+
+absl::StatusOr<uint32_t> Gates::pass(const std::vector<Turn> &turns,
+                                     uint32_t at, ReadCount readCount) {
+  const Turn &gate = turns[at];
+  uint32_t turn = gate.turns[gate.depth],
+           most = turns[gate.last].turns[gate.depth];
+  if (turn == 0) {
+    absl::StatusOr<int32_t> count = readCount(gate);
+    MESHWORK_RETURN_IF_ERROR(count.status());
+    if (*count < 0 || static_cast<uint32_t>(*count) > most)
+      return bad("it is to run ", *count, " times, expected 0 to ", most);
+    counts[gate.depth] = static_cast<uint32_t>(*count);
+  }
+  return (turn < counts[gate.depth] ? at : gate.last) + 1;
 }
 
 std::vector<RepeatShape>
@@ -123,7 +157,7 @@ repeatsOf(const flatbuffers::Vector<flatbuffers::Offset<Instruction>> *list) {
       uint64_t end = uint64_t{i} + 1 + op->instructions();
       repeats.push_back(
           {i + 1, static_cast<uint32_t>(std::min<uint64_t>(end, UINT32_MAX)),
-           op->times()});
+           op->times(), isCounted(*op)});
     }
   return repeats;
 }

@@ -5,8 +5,18 @@
 //   Repeats repeats(shapes, size);
 //   for (const Turn &turn : repeats.turns())
 //     run(instructions[turn.instruction], turn.turns);
+//
+// A counted repeat runs as often as a number says that is read on the way. All
+// its turns are written out; in front of each, and behind the last, stands the
+// repeat itself as a gate, where it ends when enough have run:
+//
+//   Gates gates;
+//   gates.pass(turns, at, readCount)   // where to go on
 #pragma once
 
+#include "absl/functional/function_ref.h"
+#include "absl/status/statusor.h"
+#include "meshwork/Plan/Frame.h"
 #include "meshwork/Plan/Plan.h"
 #include <array>
 #include <cstdint>
@@ -28,12 +38,19 @@ using Turns = std::array<uint32_t, maxRepeats>;
 /// stands in front of them.
 struct RepeatShape {
   uint32_t begin, end, times;
+  bool isCounted = false; // it may end earlier
 };
 
 /// An instruction in one turn of the repeats around it.
 struct Turn {
   uint32_t instruction;
   Turns turns = {};
+  // Of a gate: how many repeats are around it, so that turns[depth] is the
+  // number of the turn that begins here; and the place of the last gate, which
+  // stands behind the last turn. 0: no gate.
+  uint32_t depth = 0, last = 0;
+
+  bool isGate() const { return last > 0; }
 };
 
 /// The repeats of one list.
@@ -54,18 +71,39 @@ public:
   std::vector<RepeatShape> around(uint32_t instruction) const;
   /// How often an instruction runs when the list runs once.
   uint64_t timesOf(uint32_t instruction) const;
-  /// All that runs, in order, without the Repeats themselves.
+  /// All that runs, in order. Of the Repeats themselves only counted ones, as
+  /// gates.
   std::vector<Turn> turns() const;
 
 private:
   void write(size_t &next, uint32_t begin, uint32_t end, uint32_t depth,
              Turns turns, std::vector<Turn> &to) const;
+  void writeTurns(size_t &next, uint32_t depth, Turns turns,
+                  std::vector<Turn> &to) const;
 
   std::vector<RepeatShape> all;
   std::vector<uint32_t> parents;   // by repeat: number of the one around, + 1
   std::vector<uint32_t> innermost; // by instruction: likewise; 0: none
   uint32_t size = 0;
 };
+
+/// Who goes through the turns of a list, once.
+class Gates {
+public:
+  /// Reads the number of turns of a counted repeat: that of an instruction, in
+  /// the turns around it.
+  using ReadCount = absl::FunctionRef<absl::StatusOr<int32_t>(const Turn &)>;
+
+  /// From the gate at `at`: the place to go on at, which no other turn comes
+  /// before. dataLoss when the number is none of 0 to the most turns.
+  absl::StatusOr<uint32_t> pass(const std::vector<Turn> &turns, uint32_t at,
+                                ReadCount readCount);
+
+private:
+  std::array<uint32_t, maxRepeats> counts = {}; // by depth
+};
+
+inline bool isCounted(const Repeat &repeat) { return repeat.count() != noView; }
 
 /// Of a list of a plan; of a range that leaves 32 bits the end is the largest
 /// number.

@@ -85,9 +85,11 @@ absl::Status measureShifts(const Plan &plan, ViewInfo &view) {
     if (shift->bytes() % sizeOf(view.dtype) != 0)
       return bad("it is shifted by ", shift->bytes(),
                  " bytes, expected a multiple of its element");
-    uint64_t furthest = 0;
-    if (!checkedMul(groupSize(plan, shift->axes()) - 1, shift->bytes(),
-                    furthest) ||
+    uint64_t furthest = 0, ranks = groupSize(plan, shift->axes());
+    if (shift->hop() >= ranks)
+      return bad("it hops ", shift->hop(), " of ", ranks,
+                 " ranks, expected fewer than there are");
+    if (!checkedMul(ranks - 1, shift->bytes(), furthest) ||
         !checkedAdd(view.reach, furthest, view.reach))
       return bad("its shifts do not fit 64 bits");
   }

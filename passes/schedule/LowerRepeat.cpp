@@ -53,7 +53,7 @@ static LogicalResult emit(transformer::RepeatOp op, Lowering &to) {
   ProgramBuilder &builder = to.builder;
   auto repeat = schedule::RepeatOp::create(
       builder, op.getLoc(), builder.sourceOf(op), builder.i64(0),
-      builder.i64(0), builder.i64(op.getTimes()));
+      builder.i64(0), builder.i64(op.getTimes()), /*count=*/Value());
   {
     OpBuilder::InsertionGuard guard(builder);
     builder.setInsertionPointToEnd(&repeat.getBody().emplaceBlock());

@@ -32,6 +32,12 @@ void wait(Block &block, int64_t channel, Running &queue, size_t needed,
                  builder.getI64IntegerAttr(needed), views);
 }
 
+/// Where a counted repeat begins nothing is under way, and counts begin anew.
+bool beginsAnew(Operation *op) {
+  auto repeat = dyn_cast<RepeatOp>(op);
+  return repeat && repeat.getCount();
+}
+
 /// How many of the channel must have finished before `op`; 0: none waits.
 size_t neededBy(Operation *op, const Running &queue, const Uses &uses) {
   size_t needed = 0;
@@ -46,9 +52,14 @@ void insertWaits(Block &block, const Uses &uses,
                  ArrayRef<Operation *> instructions) {
   std::map<int64_t, Running> running; // by channel
   for (Operation *op : instructions) {
+    bool isGate = beginsAnew(op);
     for (auto &[channel, queue] : running)
-      if (size_t needed = neededBy(op, queue, uses))
+      if (size_t needed =
+              isGate ? queue.started.size() : neededBy(op, queue, uses);
+          needed > queue.finished)
         wait(block, channel, queue, needed, op);
+    if (isGate)
+      running.clear();
     auto instruction = cast<InstructionOpInterface>(op);
     if (uint64_t channel = instruction.startsOn())
       running[static_cast<int64_t>(channel)].started.push_back(instruction);

@@ -55,7 +55,7 @@ Value viewOf(OpBuilder &builder, Location loc, const Place &place) {
   SmallVector<Attribute> shifts;
   for (const PlaceShift &shift : place.shifts)
     shifts.push_back(ShiftAttr::get(builder.getContext(), shift.axes,
-                                    shift.elements * width));
+                                    shift.elements * width, /*hop=*/0));
   SmallVector<int64_t> advances;
   for (int64_t elements : place.advances)
     advances.push_back(elements * width);

@@ -119,6 +119,10 @@ absl::StatusOr<bool> Machine::runNext(uint32_t rank) {
     MESHWORK_RETURN_IF_ERROR(endAction(runner));
     return true;
   }
+  if (tables.turns[runner.list][runner.at].isGate()) {
+    MESHWORK_RETURN_IF_ERROR(passGate(runner));
+    return true;
+  }
   const plan::Instruction &instruction = current(runner);
   if (const plan::Wait *wait = instruction.op_as_Wait())
     if (runner.channels.done[wait->channel()] < wait->count())
@@ -130,6 +134,28 @@ absl::StatusOr<bool> Machine::runNext(uint32_t rank) {
   if (runner.channels.waiting[0].empty())
     ++runner.at;
   return true;
+}
+
+/// To the next turn of a counted repeat, or past it.
+absl::Status Machine::passGate(Runner &runner) {
+  if (!runner.channels.areEmpty())
+    return absl::DataLossError("comes to the turn of a counted repeat with "
+                               "something that nobody has waited for");
+  runner.channels.done = {};
+  const runtime::RankProgram &tables = runner.state.tables();
+  uint32_t view = current(runner).op_as_Repeat()->count();
+  auto readCount = [&](const plan::Turn &gate) -> absl::StatusOr<int32_t> {
+    runner.state.moveTo(
+        {runner.list, tables.copies.variantOf(runner.action), gate.turns});
+    interpreter::Tensor count;
+    MESHWORK_ASSIGN_OR_RETURN(count,
+                              runner.state.read(runner.state.view(view)));
+    return static_cast<int32_t>(count[0]);
+  };
+  MESHWORK_ASSIGN_OR_RETURN(
+      runner.at,
+      runner.gates.pass(tables.turns[runner.list], runner.at, readCount));
+  return absl::OkStatus();
 }
 
 absl::Status Machine::perform(uint32_t rank,

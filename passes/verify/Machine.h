@@ -45,6 +45,7 @@ private:
     uint32_t list = plan::ActionTable::none;   // of it; none: it has ended
     uint32_t at = 0;                           // RankProgram.turns
     bool hasBegun = false;                     // the action
+    plan::Gates gates;                         // of the list
     Channels channels;
     std::set<uint32_t> underWay; // actions that sent or receive
   };
@@ -63,6 +64,7 @@ private:
   absl::StatusOr<bool> beginAction(uint32_t rank);
   absl::Status endAction(Runner &runner);
   absl::StatusOr<bool> runNext(uint32_t rank);
+  absl::Status passGate(Runner &runner);
   absl::Status perform(uint32_t rank, const plan::Instruction &instruction);
   absl::Status arrive(uint32_t rank, const plan::Instruction &instruction);
   absl::Status startTransfer(uint32_t rank);

@@ -58,6 +58,18 @@ static bool needsLives(const plan::Program &program) {
          });
 }
 
+/// Of the rank so many places before this one, in the ring of their group.
+static uint64_t hoppedIndex(const Mesh &mesh, uint32_t rank,
+                            const plan::Shift &shift) {
+  const auto &list = orEmpty(shift.axes());
+  absl::Span<const uint32_t> axes(list.data(), list.size());
+  uint64_t index = mesh.index(rank, axes);
+  if (shift.hop() == 0)
+    return index;
+  uint64_t ranks = mesh.group(rank, axes).size();
+  return (index + ranks - shift.hop()) % ranks;
+}
+
 absl::StatusOr<RankProgram>
 RankProgram::create(const plan::Plan &plan, uint32_t rank, const Mesh &mesh) {
   const plan::Program &program =
@@ -91,10 +103,8 @@ RankProgram::create(const plan::Plan &plan, uint32_t rank, const Mesh &mesh) {
   for (const ViewInfo &view : made.views) {
     uint64_t shift = 0;
     if (view.shifts)
-      for (const plan::Shift *one : *view.shifts) {
-        const auto &axes = orEmpty(one->axes());
-        shift += one->bytes() * mesh.index(rank, {axes.data(), axes.size()});
-      }
+      for (const plan::Shift *one : *view.shifts)
+        shift += one->bytes() * hoppedIndex(mesh, rank, *one);
     const plan::Buffer &buffer = *program.buffers()->Get(view.buffer);
     bool isCopied = buffer.copies() > 1 && lives->isTouched(view.buffer);
     if (!view.advances.empty() || isCopied)

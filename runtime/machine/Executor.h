@@ -32,8 +32,9 @@ struct RankProgram {
   std::vector<std::vector<uint32_t>> setting; // see settingActions
   plan::Copies copies;                        // of buffers, by action
   plan::Transfers transfers;                  // that actions wait for
-  // By list: all that runs, in order. A place in here is what ListRun and
-  // observers mean; without repeats it is the instruction's number.
+  // By list: all that may run, in order. A place in here is what ListRun and
+  // observers mean; without repeats it is the instruction's number. Who goes
+  // through them takes a Way, past the turns that a count leaves out.
   std::vector<std::vector<plan::Turn>> turns;
 
   static absl::StatusOr<RankProgram> create(const plan::Plan &plan,

@@ -10,7 +10,7 @@
 #include "lib/Plan/StatusMacros.h"
 #include "lib/Plan/Views.h"
 #include "runtime/machine/Clock.h"
-#include "runtime/machine/Executor.h"
+#include "runtime/machine/Way.h"
 #include <algorithm>
 #include <map>
 #include <utility>
@@ -70,9 +70,10 @@ protected:
   virtual absl::Status bindChannel(Bound &bound) = 0;
 
   // How it does them.
-  /// The list begins: nothing is under way in channels.
+  /// The list begins, or a turn of a counted repeat begins or has ended:
+  /// nothing is under way in channels.
   virtual void restartChannels() = 0;
-  /// All of `list`, whose end is known.
+  /// All of `list`, whose end is known; there is no gate in it.
   virtual absl::Status runInstructions(const ListRun &list) = 0;
   virtual absl::Status compute(const Bound &one, bool sets) = 0;
   virtual absl::Status meet(const Bound &collective, CommTimes &spent) = 0;
@@ -148,7 +149,7 @@ ListExecutor<Bound>::bind(Bound &bound, uint32_t list, uint32_t instruction,
   } else if (source.op_as_Send() || source.op_as_Receive()) {
     status =
         bindTransfer(bound, list, program.pairRequest(list, setup.mesh, arena));
-  } else if (!bound.wait) {
+  } else if (!bound.wait && !source.op_as_Repeat()) {
     status = bound.channel == 0 || source.op_as_Copy()
                  ? bindCompute(bound, list, instruction)
                  : cannotStart(source);
@@ -165,13 +166,21 @@ ListExecutor<Bound>::bind(Bound &bound, uint32_t list, uint32_t instruction,
 template <typename Bound>
 absl::Status ListExecutor<Bound>::run(const ListRun &given,
                                       InstructionObserver *watcher) {
-  ListRun list = given;
-  list.end = std::min(list.end, static_cast<uint32_t>(boundOf(list).size()));
   observer = watcher;
-  if (list.begin == 0)
-    restartChannels();
-  MESHWORK_RETURN_IF_ERROR(awaitTransfers(list));
-  return runInstructions(list);
+  MESHWORK_RETURN_IF_ERROR(awaitTransfers(given));
+  Way way(setup.program, given);
+  for (;;) {
+    std::optional<ListRun> part;
+    MESHWORK_ASSIGN_OR_RETURN(
+        part, way.next([&](uint64_t place, absl::Span<std::byte> bytes) {
+          return read(place, bytes);
+        }));
+    if (!part)
+      return absl::OkStatus();
+    if (countsAnew(setup.program.turns[part->list], part->begin))
+      restartChannels();
+    MESHWORK_RETURN_IF_ERROR(runInstructions(*part));
+  }
 }
 
 /// Those that the action would disturb. Who watches is told of each as of an

@@ -4,6 +4,7 @@
 #include "absl/strings/str_format.h"
 #include "lib/Plan/Checked.h"
 #include "lib/Plan/Operands.h"
+#include "runtime/machine/Way.h"
 #include "runtime/run/Allowance.h"
 #include <algorithm>
 
@@ -20,21 +21,18 @@ public:
 
   absl::Status run(const ListRun &list,
                    InstructionObserver *observer) override {
-    const std::vector<plan::Turn> &turns = program.turns[list.list];
-    uint32_t end = std::min(list.end, static_cast<uint32_t>(turns.size()));
-    for (uint32_t i = list.begin; i < end; ++i) {
-      const plan::Instruction &one = program.instruction(list.list, i);
-      program.moveTo(
-          {list.list, program.copies.variantOf(list.action), turns[i].turns});
-      ListRun single = list;
-      single.begin = i;
-      single.end = i + 1;
-      MESHWORK_RETURN_IF_ERROR(copyOperands(one));
-      MESHWORK_RETURN_IF_ERROR(reference->run(single, observer));
-      MESHWORK_RETURN_IF_ERROR(tested->run(single, nullptr));
-      MESHWORK_RETURN_IF_ERROR(compare(one));
+    Way way(program, list);
+    for (;;) {
+      std::optional<ListRun> part;
+      MESHWORK_ASSIGN_OR_RETURN(
+          part, way.next([&](uint64_t place, absl::Span<std::byte> bytes) {
+            return read(place, bytes);
+          }));
+      if (!part)
+        return absl::OkStatus();
+      for (uint32_t i = part->begin; i < part->end; ++i)
+        MESHWORK_RETURN_IF_ERROR(runBoth(list, i, observer));
     }
-    return absl::OkStatus();
   }
 
   absl::Status write(uint64_t place,
@@ -52,6 +50,18 @@ public:
   CommTimes takeTimes() override { return reference->takeTimes(); }
 
 private:
+  absl::Status runBoth(ListRun list, uint32_t at,
+                       InstructionObserver *observer) {
+    const plan::Instruction &one = program.instruction(list.list, at);
+    program.moveTo({list.list, program.copies.variantOf(list.action),
+                    program.turns[list.list][at].turns});
+    list.begin = at;
+    list.end = at + 1;
+    MESHWORK_RETURN_IF_ERROR(copyOperands(one));
+    MESHWORK_RETURN_IF_ERROR(reference->run(list, observer));
+    MESHWORK_RETURN_IF_ERROR(tested->run(list, nullptr));
+    return compare(one);
+  }
   absl::Span<std::byte> bytesOf(uint32_t view) {
     return {hostArena() + program.places[view], program.views[view].spanBytes};
   }

@@ -338,6 +338,80 @@ void addMomentum(PlanT &plan, bool onHost) {
     moveMomentum(p, kept, near);
 }
 
+uint32_t addRank(PlanT &plan) {
+  ProgramT &program = *plan.programs[0];
+  auto input = std::make_unique<InputT>();
+  input->kind = InputKind::coordinate;
+  input->view = addTensor(program, "rank", BufferKind::input, DType::i32, {1});
+  input->axes = {0};
+  input->size = static_cast<int32_t>(plan.mesh[0]->size);
+  program.inputs.push_back(std::move(input));
+  return program.inputs.back()->view;
+}
+
+static CollectiveT maximum(uint32_t src, uint32_t dst) {
+  CollectiveT op;
+  op.reduction = Reduction::max;
+  op.axes = {0};
+  op.parts.push_back(transfer(src, dst));
+  return op;
+}
+
+/// A row of a buffer of x's shape, another one in each turn.
+static uint32_t addRow(ProgramT &p, uint32_t buffer) {
+  uint32_t row = addView(p, buffer, DType::f32, {width});
+  p.views[row]->advances = {width * sizeof(float)};
+  return row;
+}
+
+namespace {
+/// Of a row of x: where the largest is brought, and copied from.
+struct Round {
+  RepeatT repeat;
+  CollectiveT bring;
+  CopyT copy;
+};
+} // namespace
+
+static Round roundOf(PlanT &plan) {
+  ProgramT &p = *plan.programs[0];
+  opOf<EmbeddingGradT>(*forwardOf(p)[2]).dout = x;
+  uint32_t brought = addTensor(p, "brought", BufferKind::activations,
+                               DType::f32, {micro, sequence, width});
+  uint32_t from = addRow(p, p.views[brought]->buffer),
+           to = addRow(p, p.views[x]->buffer);
+  return {{}, maximum(to, from), copyOf(from, to)};
+}
+
+void addRounds(PlanT &plan) {
+  ProgramT &p = *plan.programs[0];
+  Round round = roundOf(plan);
+  uint32_t rank = addRank(plan);
+  round.repeat.count =
+      addTensor(p, "rounds", BufferKind::workspace, DType::i32, {1});
+  round.repeat.times = 4;
+  round.repeat.instructions = 4;
+  InstructionList &list = forwardOf(p);
+  insert(list, 1, "copied", waitFor(2, 1));
+  insert(list, 1, "copy", round.copy).channel = 2;
+  insert(list, 1, "brought", waitFor(1, 1));
+  insert(list, 1, "bring", round.bring).channel = 1;
+  insert(list, 1, "rounds", round.repeat);
+  insert(list, 1, "most", maximum(rank, round.repeat.count));
+}
+
+void addTurns(PlanT &plan, uint32_t turns) {
+  Round round = roundOf(plan);
+  if (turns == 0)
+    return;
+  InstructionList &list = forwardOf(*plan.programs[0]);
+  round.repeat.times = turns;
+  round.repeat.instructions = 2;
+  insert(list, 1, "copy", round.copy);
+  insert(list, 1, "bring", round.bring);
+  insert(list, 1, "turns", round.repeat);
+}
+
 uint32_t addDocuments(PlanT &plan) {
   ProgramT &program = *plan.programs[0];
   auto input = std::make_unique<InputT>();

@@ -93,7 +93,10 @@ uint32_t addTensor(ProgramT &program, const char *name, BufferKind kind,
                    DType dtype, std::vector<int64_t> shape);
 /// The input `documents`; its view.
 uint32_t addDocuments(PlanT &plan);
-/// The same in the host's memory.
+/// i32 [1]: a rank's index along the first axis, as the begin of its part of a
+/// dim with one element each.
+uint32_t addRank(PlanT &plan);
+/// As addTensor, in the host's memory.
 uint32_t addOnHost(ProgramT &program, const char *name, BufferKind kind,
                    DType dtype, std::vector<int64_t> shape);
 /// Gives "wte" a momentum: the update adds rate * gradient to it, and
@@ -101,6 +104,14 @@ uint32_t addOnHost(ProgramT &program, const char *name, BufferKind kind,
 /// gradient's sum, on channel 1, and put back beside the weight's update, on
 /// channel 2.
 void addMomentum(PlanT &plan, bool onHost);
+/// In each microbatch, as many of the first rows of x as a counted repeat has
+/// turns become the largest that a rank has. The count is the largest rank's
+/// number, of 4 at most; each turn has a channel bring a row, and another one
+/// copy it. The gradient is that of x. forward[1] makes the count, forward[2]
+/// is the repeat.
+void addRounds(PlanT &plan);
+/// The same with as many turns as the plan says, on no channel.
+void addTurns(PlanT &plan, uint32_t turns);
 WaitT waitFor(uint32_t channel, uint32_t count);
 /// A row-major view of a buffer, `offset` bytes from its start.
 uint32_t addView(ProgramT &program, uint32_t buffer, DType dtype,

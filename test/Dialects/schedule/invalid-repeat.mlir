@@ -55,7 +55,7 @@ schedule.program @rank {
 schedule.program @rank {
   %b = schedule.buffer "x" activations : memref<64xi8>
   schedule.list forward {
-    // expected-error@+1 {{'schedule.repeat' op (C3) schedule.wait waits inside a repeat, expected nothing to run beside it}}
+    // expected-error@+1 {{'schedule.repeat' op (C3) schedule.wait waits inside a repeat, expected nothing to run beside it where one around it is not counted}}
     schedule.repeat "x" flops 0 bytes 0 times 2 {
       schedule.wait "x" flops 0 bytes 0 1 count 1
     }
@@ -114,6 +114,33 @@ schedule.program @rank {
     schedule.repeat "x" flops 0 bytes 0 times 5 {
       // expected-error@+1 {{'schedule.view' op (C3) leaves buffer "x" of 64 bytes in its last turn: f32[4] at offset 0}}
       %x = schedule.view %b at 0 advancing [16] : memref<64xi8> to memref<4xf32, strided<[1]>>
+      schedule.fill "x" flops 0 bytes 16 0.0 to %x : memref<4xf32, strided<[1]>>
+    }
+  }
+}
+
+// -----
+schedule.program @rank {
+  %b = schedule.buffer "x" activations : memref<64xi8>
+  schedule.list forward {
+    %n = schedule.view %b at 0 : memref<64xi8> to memref<1xi32, strided<[1]>>
+    schedule.repeat "x" flops 0 bytes 0 times 2 counted %n : memref<1xi32, strided<[1]>> {
+      // expected-error@+1 {{'schedule.repeat' op (C3) schedule.wait waits inside a repeat, expected nothing to run beside it where one around it is not counted}}
+      schedule.repeat "x" flops 0 bytes 0 times 2 {
+        schedule.wait "x" flops 0 bytes 0 1 count 1
+      }
+    }
+  }
+}
+
+// -----
+schedule.program @rank {
+  %b = schedule.buffer "x" activations : memref<64xi8>
+  schedule.list forward {
+    %n = schedule.view %b at 0 : memref<64xi8> to memref<2xi32, strided<[1]>>
+    // expected-error@+1 {{'schedule.repeat' op (C4) count is i32[2], expected one i32}}
+    schedule.repeat "x" flops 0 bytes 0 times 2 counted %n : memref<2xi32, strided<[1]>> {
+      %x = schedule.view %b at 0 : memref<64xi8> to memref<4xf32, strided<[1]>>
       schedule.fill "x" flops 0 bytes 16 0.0 to %x : memref<4xf32, strided<[1]>>
     }
   }

@@ -108,6 +108,14 @@ schedule.program @rank {
         schedule.fill "row" flops 0 bytes 32 0.0 to %r : memref<8xf32, strided<[1]>>
       }
     }
+    %n = schedule.view %one at 0 : memref<1024xi8> to memref<1xi32, strided<[1]>>
+    // CHECK: schedule.repeat "rounds" flops 0 bytes 0 times 4 counted %{{.*}} : memref<1xi32, strided<[1]>> {
+    schedule.repeat "rounds" flops 0 bytes 0 times 4 counted %n : memref<1xi32, strided<[1]>> {
+      // CHECK: schedule.view %{{.*}} at 0 shifted [#schedule.shift<["dp"], 256 hop 1>]
+      %r = schedule.view %one at 0 shifted [#schedule.shift<["dp"], 256 hop 1>] : memref<1024xi8> to memref<8xf32, strided<[1]>>
+      schedule.collective "sum" flops 0 bytes 0 all_reduce sum channel 1 over ["dp"] in forward cause "why" dims [0] to [0] sources [] (%r) to (%r) : memref<8xf32, strided<[1]>> to memref<8xf32, strided<[1]>>
+      schedule.wait "sum" flops 0 bytes 0 1 count 1 (%r) : memref<8xf32, strided<[1]>>
+    }
   }
   schedule.list update {
   }  // CHECK: schedule.actions [step, 0F0, 0B0, 0F1, 0B1, update]

@@ -53,19 +53,6 @@ std::string kernels(const Fault &fault) {
             "mov.f32 %f1, 0f3F800000;\n" + stores("p2", "%f1", 64)),
       entry("late", ".param .u64 p0, .param .u64 p1", lateKernel(fault)));
 }
-
-/// i32 [1]: the rank, as the begin of its part of a dim with one element each.
-uint32_t addRank(plan::PlanT &plan, uint32_t ranks) {
-  plan::ProgramT &program = *plan.programs[0];
-  uint32_t view = addTensor(program, "rank", plan::BufferKind::input,
-                            plan::DType::i32, {1});
-  program.inputs.push_back(std::make_unique<plan::InputT>());
-  program.inputs.back()->kind = plan::InputKind::coordinate;
-  program.inputs.back()->view = view;
-  program.inputs.back()->axes = {0};
-  program.inputs.back()->size = static_cast<int32_t>(ranks);
-  return view;
-}
 } // namespace
 
 plan::PlanT faultyPlan(const Fault &fault, uint32_t ranks) {
@@ -75,7 +62,7 @@ plan::PlanT faultyPlan(const Fault &fault, uint32_t ranks) {
   plan::LaunchT op;
   op.kernel = static_cast<uint32_t>(plan.kernels.size());
   // x lives in the microbatch.
-  op.args = {addRank(plan, ranks), fault.inUpdate ? weight : x};
+  op.args = {addRank(plan), fault.inUpdate ? weight : x};
   op.num_outputs = 1;
   op.items = 1;
   plan.kernels.push_back(std::make_unique<plan::KernelT>());
