@@ -258,18 +258,30 @@ struct FieldSetter {
     field = causeTable(cause);
   }
   void operator()(std::unique_ptr<plan::DropoutT> &field,
-                  const Dropout &dropout) {
-    double rate = dropout.rate.convertToDouble();
+                  const transformer::AttentionPart &part) {
+    double rate = part.terms.getRate().convertToDouble();
     if (rate == 0)
       return;
     field = std::make_unique<plan::DropoutT>();
-    field->stream = dropout.stream;
+    field->stream = part.terms.getStream();
     field->threshold = static_cast<uint32_t>(rate * 4294967296.0);
     field->keep_scale = static_cast<float>(1.0 / (1.0 - rate));
-    field->random = tables.view(dropout.random[0]);
-    if (dropout.random.size() > 1)
-      field->first_head = tables.view(dropout.random[1]);
-    field->heads = static_cast<int64_t>(dropout.heads);
+    field->random = tables.view(part.random[0]);
+    if (part.random.size() > 1)
+      field->first_head = tables.view(part.random[1]);
+    field->heads = part.terms.getTotalHeads();
+  }
+  void operator()(std::unique_ptr<plan::AttentionPartT> &field,
+                  const transformer::AttentionPart &part) {
+    field = std::make_unique<plan::AttentionPartT>();
+    (*this)(field->scale, part.terms.getScale());
+    field->causal = part.terms.getCausal();
+    field->window = part.terms.getWindow();
+    (*this)(field->dropout, part);
+    field->documents = tables.view(part.documents);
+    field->positions = tables.view(part.positions);
+    field->key_positions = tables.view(part.keys);
+    field->total_keys = part.terms.getTotalKeys();
   }
   void operator()(std::vector<std::unique_ptr<plan::TransferT>> &field,
                   ArrayRef<Transfer> parts) {

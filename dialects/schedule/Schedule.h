@@ -2,6 +2,7 @@
 #pragma once
 
 #include "dialects/mesh/Mesh.h"
+#include "dialects/transformer/Transformer.h"
 #include "mlir/Bytecode/BytecodeOpInterface.h"
 #include "mlir/IR/BuiltinAttributes.h"
 #include "mlir/IR/BuiltinTypes.h"
@@ -22,14 +23,6 @@
 #include "dialects/schedule/ScheduleAttrs.h.inc"
 
 namespace meshwork::schedule {
-
-/// What attention drops: nothing at rate 0, else as `plan::Dropout` says.
-struct Dropout {
-  ::llvm::APFloat rate;
-  uint32_t stream;
-  uint64_t heads;
-  ::mlir::OperandRange random;
-};
 
 /// One part of a collective.
 struct Transfer {

@@ -56,23 +56,29 @@ LogicalResult MatmulOp::verify() {
   return verifyOperands(*this);
 }
 
-/// A table has a dropout, or none.
-template <typename Op> static LogicalResult verifyRate(Op op) {
-  double rate = op.getRate().convertToDouble();
-  size_t random = op.getRandom().size();
+/// A table has a dropout, or none, and does not say that ranks share it.
+static LogicalResult verifyAttention(Operation *op,
+                                     const transformer::AttentionPart &part) {
+  double rate = part.terms.getRate().convertToDouble();
+  size_t random = part.random.size();
   bool isNone = rate == 0 && random == 0;
-  if (isNone || (rate > 0 && rate < 1 && (random == 1 || random == 2)))
-    return success();
-  return op.emitOpError()
-         << "(C5) has rate " << rate << " and " << random
-         << " random views, expected 0 and none, or less than 1 and one or two";
+  if (!isNone && !(rate > 0 && rate < 1 && (random == 1 || random == 2)))
+    return op->emitOpError() << "(C5) has rate " << rate << " and " << random
+                             << " random views, expected 0 and none, or less "
+                                "than 1 and one or two";
+  if (auto sharing = part.terms.getSharing();
+      sharing != transformer::Sharing::none)
+    return op->emitOpError()
+           << "(C8) is shared " << transformer::stringifySharing(sharing)
+           << ", expected nothing of the kind: a program is of one rank";
+  return verifyOperands(op);
 }
 
 LogicalResult AttentionOp::verify() {
-  return failed(verifyRate(*this)) ? failure() : verifyOperands(*this);
+  return verifyAttention(*this, getPart());
 }
 LogicalResult AttentionGradOp::verify() {
-  return failed(verifyRate(*this)) ? failure() : verifyOperands(*this);
+  return verifyAttention(*this, getPart());
 }
 
 } // namespace meshwork::schedule

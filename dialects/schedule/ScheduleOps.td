@@ -27,7 +27,7 @@ def Schedule_Dialect : Dialect {
   }];
   let cppNamespace = "::meshwork::schedule";
   let useDefaultAttributePrinterParser = 1;
-  let dependentDialects = ["::meshwork::mesh::MeshDialect"];
+  let dependentDialects = ["::meshwork::mesh::MeshDialect", "::meshwork::transformer::TransformerDialect"];
 }
 
 // Cases come from Plan.fbs, so a plan's table takes the number as it is.
@@ -63,19 +63,15 @@ def Schedule_ReductionAttr : Schedule_EnumAttr<Schedule_Reduction, "reduction">;
 
 def Schedule_PassKind : Schedule_Enum<"PassKind", "which part of a step a collective is counted to", PlanPass>;
 def Schedule_PassAttr : Schedule_EnumAttr<Schedule_PassKind, "pass">;
-// An attribute of the mesh dialect.
-def Schedule_CauseAttr : Attr<CPred<"::llvm::isa<::meshwork::mesh::CauseAttr>($_self)">, "why it is there"> {
-  let storageType = "::meshwork::mesh::CauseAttr";
-  let returnType = "::meshwork::mesh::CauseAttr";
+// Attributes of other dialects.
+class Schedule_OthersAttr<string type, string summary> : Attr<CPred<"::llvm::isa<" # type # ">($_self)">, summary> {
+  let storageType = type;
+  let returnType = type;
   let convertFromStorage = "$_self";
 }
-
-// As is this.
-def Schedule_SplitAttr : Attr<CPred<"::llvm::isa<::meshwork::mesh::DimShardingAttr>($_self)">, "how axes split a dim"> {
-  let storageType = "::meshwork::mesh::DimShardingAttr";
-  let returnType = "::meshwork::mesh::DimShardingAttr";
-  let convertFromStorage = "$_self";
-}
+def Schedule_CauseAttr : Schedule_OthersAttr<"::meshwork::mesh::CauseAttr", "why it is there">;
+def Schedule_SplitAttr : Schedule_OthersAttr<"::meshwork::mesh::DimShardingAttr", "how axes split a dim">;
+def Schedule_AttentionAttr : Schedule_OthersAttr<"::meshwork::transformer::AttentionAttr", "what attention is told in numbers">;
 
 def Schedule_StateRole : Schedule_Enum<"StateRole", "what a state of a parameter is for", PlanStateRole>;
 
@@ -336,53 +332,55 @@ def Schedule_MatmulOp : Schedule_Instruction<"matmul",
   }];
 }
 
-class Schedule_AttentionInstruction<string mnemonic, dag attributes, dag reads, dag written, string format>
-    : Schedule_Instruction<mnemonic, !con((ins F64Attr:$scale, UnitAttr:$causal, I64Attr:$window, F64Attr:$rate, I32Attr:$stream, I64Attr:$heads, DefaultValuedAttr<I64Attr, "0">:$total_keys), attributes),
-                           reads, written, format, [AttrSizedOperandSegments], 1> {
+/// The part of attention that the transformer dialect's ops have, too, as views.
+class Schedule_AttentionInstruction<string mnemonic, dag attributes, dag reads, dag written, string tensors, string rest>
+    : Schedule_Instruction<mnemonic, !con((ins Schedule_AttentionAttr:$terms), attributes),
+                           !con(reads, (ins Optional<AnyMemRef>:$documents, Optional<AnyMemRef>:$positions, Optional<AnyMemRef>:$keys, Variadic<AnyMemRef>:$random)),
+                           written, tensors # [{ (`documents` $documents^ `:` type($documents))? (`positions` $positions^ `:` type($positions))?
+                             (`keys` $keys^ `:` type($keys))? (`random` $random^ `:` type($random))? `to` }] # rest, [AttrSizedOperandSegments], 1> {
   code example = "";
   let description = [{
+    Behind the results stands `#transformer.attention`.
     (C1) q and out are [b,s,heads,d], k and v [b,s,kv_heads,d], lse [b,heads,s]; heads are a multiple of kv_heads.
          With positions k and v may have another number of rows.
     (C2) all have one element type, f32 or bf16, lse is f32; with keys, what is written may be f32.
     (C3) the scale is finite, the window 0 (none) or more.
     (C4) documents are i32 [b,s] without gaps, and attention is causal.
-    (C7) positions, which query of the sequence each row is (-1: padding), are i32 [s] without gaps; so are keys, for the rows of k and v, which stand beside positions, and then `total_keys` is positive.
+    (C7) positions, which query of the sequence each row is (-1: padding), are i32 [s] without gaps; so are keys, for the rows of k and v, which stand beside positions, and then the number of all keys is positive.
     (C5) the rate is 0, or less than 1 and there are random: i32 [3], and perhaps the first head, one i32; `heads`, those of the global tensor, are 0 or no fewer than q's.
+    (C8) it is not `shared`: what a rank does is in its program.
   }] # example;
+  code ownAccessors = "";
+  let accessors = "::meshwork::transformer::AttentionPart getPart() { return ::meshwork::transformer::AttentionPart(*this); }\n" # ownAccessors;
 }
-
 def Schedule_AttentionOp : Schedule_AttentionInstruction<"attention", (ins),
-    (ins AnyMemRef:$q, AnyMemRef:$k, AnyMemRef:$v, Optional<AnyMemRef>:$documents, Optional<AnyMemRef>:$positions, Optional<AnyMemRef>:$key_positions, Variadic<AnyMemRef>:$random), (ins AnyMemRef:$out, AnyMemRef:$lse),
-    "$q `,` $k `,` $v (`documents` $documents^ `:` type($documents))? (`positions` $positions^ `:` type($positions))? (`keys` $key_positions^ `:` type($key_positions) `of` $total_keys)? (`random` $random^ `:` type($random))? `to` $out `,` $lse `scale` $scale (`causal` $causal^)? `window` $window `rate` $rate `stream` $stream `heads` $heads attr-dict `:` type($q) `,` type($k) `,` type($v) `to` type($out) `,` type($lse)"> {
+    (ins AnyMemRef:$q, AnyMemRef:$k, AnyMemRef:$v), (ins AnyMemRef:$out, AnyMemRef:$lse),
+    "$q `,` $k `,` $v", "$out `,` $lse `` $terms attr-dict `:` type($q) `,` type($k) `,` type($v) `to` type($out) `,` type($lse)"> {
   let summary = "Blockwise attention";
   let example = [{
     ```mlir
-    schedule.attention "h.0.attn" flops 64 bytes 256 %q, %k, %v to %o, %lse scale 0.5 causal window 0 rate 0.0 stream 7 heads 0
+    schedule.attention "h.0.attn" flops 64 bytes 256 %q, %k, %v to %o, %lse causal scale 0.5
       : memref<1x4x1x4xf32, strided<[16, 4, 4, 1]>>, memref<1x4x1x4xf32, strided<[16, 4, 4, 1]>>, memref<1x4x1x4xf32, strided<[16, 4, 4, 1]>>
       to memref<1x4x1x4xf32, strided<[16, 4, 4, 1]>>, memref<1x1x4xf32, strided<[4, 4, 1]>>
     ```
   }];
-  let accessors = "Dropout getDropout() { return {getRate(), getStream(), getHeads(), getRandom()}; }";
 }
 
 def Schedule_AttentionGradOp : Schedule_AttentionInstruction<"attention_grad", (ins UnitAttr:$duplicated),
-    (ins AnyMemRef:$q, AnyMemRef:$k, AnyMemRef:$v, AnyMemRef:$out, AnyMemRef:$lse, AnyMemRef:$dout, Optional<AnyMemRef>:$documents, Optional<AnyMemRef>:$positions, Optional<AnyMemRef>:$key_positions, Variadic<AnyMemRef>:$random),
+    (ins AnyMemRef:$q, AnyMemRef:$k, AnyMemRef:$v, AnyMemRef:$out, AnyMemRef:$lse, AnyMemRef:$dout),
     (ins AnyMemRef:$dq, AnyMemRef:$dk, AnyMemRef:$dv),
-    "$q `,` $k `,` $v `,` $out `,` $lse `,` $dout (`documents` $documents^ `:` type($documents))? (`positions` $positions^ `:` type($positions))? (`keys` $key_positions^ `:` type($key_positions) `of` $total_keys)? (`random` $random^ `:` type($random))? `to` $dq `,` $dk `,` $dv `scale` $scale (`causal` $causal^)? `window` $window `rate` $rate `stream` $stream `heads` $heads (`duplicated` $duplicated^)? attr-dict `:` type($q) `,` type($k) `,` type($v) `,` type($out) `,` type($lse) `,` type($dout) `to` type($dq) `,` type($dk) `,` type($dv)"> {
+    "$q `,` $k `,` $v `,` $out `,` $lse `,` $dout", "$dq `,` $dk `,` $dv `` $terms (`duplicated` $duplicated^)? attr-dict `:` type($q) `,` type($k) `,` type($v) `,` type($out) `,` type($lse) `,` type($dout) `to` type($dq) `,` type($dk) `,` type($dv)"> {
   let summary = "Gradients of blockwise attention; `duplicated` where other ranks compute the same";
   let example = [{
     (C6) dout and dq are like q, dk and dv like k, or with keys dq, dk and dv of f32.
     ```mlir
-    schedule.attention_grad "h.0.attn" flops 160 bytes 512 %q, %k, %v, %o, %lse, %do to %dq, %dk, %dv scale 0.5 causal window 0 rate 0.0 stream 7 heads 0
+    schedule.attention_grad "h.0.attn" flops 160 bytes 512 %q, %k, %v, %o, %lse, %do to %dq, %dk, %dv causal scale 0.5
       : memref<1x4x1x4xf32, strided<[16, 4, 4, 1]>>, memref<1x4x1x4xf32, strided<[16, 4, 4, 1]>>, memref<1x4x1x4xf32, strided<[16, 4, 4, 1]>>,
         memref<1x4x1x4xf32, strided<[16, 4, 4, 1]>>, memref<1x1x4xf32, strided<[4, 4, 1]>>, memref<1x4x1x4xf32, strided<[16, 4, 4, 1]>>
       to memref<1x4x1x4xf32, strided<[16, 4, 4, 1]>>, memref<1x4x1x4xf32, strided<[16, 4, 4, 1]>>, memref<1x4x1x4xf32, strided<[16, 4, 4, 1]>>
     ```
   }];
-  let accessors = [{
-    Dropout getDropout() { return {getRate(), getStream(), getHeads(), getRandom()}; }
-    bool getUnique() { return !getDuplicated(); }
-  }];
+  let ownAccessors = "bool getUnique() { return !getDuplicated(); }";
 }
 
 class Schedule_RowsInstruction<string mnemonic, dag attributes, dag reads, dag written, string format>

@@ -116,6 +116,22 @@ bool isSubspace(::mlir::RankedTensorType part, ::mlir::RankedTensorType space);
 /// The stream number of counter-based randomness for an op of this name.
 uint32_t randomStream(::llvm::StringRef name);
 
+/// What attention and its gradient are told beside their tensors, as ops of
+/// this dialect and of `schedule` hold it. Values are null where absent.
+struct AttentionPart {
+  AttentionAttr terms;
+  ::mlir::Value documents;                   // where each query's begins
+  ::mlir::Value positions;                   // which query each row of q is
+  ::mlir::Value keys;                        // which key each row of k and v is
+  ::llvm::SmallVector<::mlir::Value> random; // what dropout draws by
+
+  template <typename Op>
+  explicit AttentionPart(Op op)
+      : terms(op.getTerms()), documents(op.getDocuments()),
+        positions(op.getPositions()), keys(op.getKeys()),
+        random(::llvm::to_vector_of<::mlir::Value>(op.getRandom())) {}
+};
+
 } // namespace meshwork::transformer
 
 #include "dialects/transformer/Answers.h"

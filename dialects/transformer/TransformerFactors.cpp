@@ -126,16 +126,17 @@ static void setRoles(MutableArrayRef<Factor> factors, Value q, Value k) {
 /// Samples and heads split freely; tokens and elements of a head stay whole,
 /// unless ranks share the queries. Query heads are groups that share a key
 /// head: two factors, of which keys have the first.
-template <typename Op> static SmallVector<Factor> attentionFactors(Op op) {
+static SmallVector<Factor> attentionFactors(AttentionOpInterface op) {
   SmallVector<Factor> factors = factorsFromNames(op);
+  Sharing sharing = op.getTerms().getSharing();
   setRoles(factors, op.getQ(), op.getK());
   for (Factor &factor : factors)
     if (factor.role == Factor::none || factor.role == Factor::tokens)
       factor.kind = Factor::whole;
-  if (op.getSharing() == Sharing::gathered)
+  if (sharing == Sharing::gathered)
     splitQueries(factors);
   // Keys come to where the queries are; a rank has the same part of both.
-  if (op.getSharing() == Sharing::ring)
+  if (sharing == Sharing::ring)
     factorOf(factors, Factor::tokens)->kind = Factor::parallel;
   Factor *shared = factorOf(factors, Factor::keyHeads),
          *group = factorOf(factors, Factor::heads);

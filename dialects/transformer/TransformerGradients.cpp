@@ -73,10 +73,8 @@ Gradients AttentionOp::buildGradients(OpBuilder &builder, ValueRange gradients,
   auto grad = AttentionGradOp::create(
       builder, getLoc(), getQ().getType(), getK().getType(), getV().getType(),
       getQ(), getK(), getV(), getResult(), getLse(), gradients[0],
-      getDocuments(), getPositions(), getKeys(), getRandom(), getCausalAttr(),
-      getScaleAttr(), getWindowAttr(), getDropoutNameAttr(),
-      getDropoutRateAttr(), getTotalHeadsAttr(), getTotalKeysAttr(), UnitAttr(),
-      getSharingAttr());
+      getDocuments(), getPositions(), getKeys(), getRandom(), getTermsAttr(),
+      UnitAttr());
   SmallVector<Value> result(getNumOperands());
   result[0] = grad.getDq();
   result[1] = grad.getDk();

@@ -97,8 +97,17 @@ def AttentionOpInterface : OpInterface<"AttentionOpInterface"> {
   let cppNamespace = "::meshwork::transformer";
   let description = "Attention and its gradient: ops of queries and keys, whose sequence ranks may share.";
   let methods = [
-    InterfaceMethod<"How ranks with parts of a sequence compute it.", "::meshwork::transformer::Sharing", "getSharing">,
-    InterfaceMethod<"Says how.", "void", "setSharing", (ins "::meshwork::transformer::Sharing":$sharing)>
+    InterfaceMethod<"Queries.", "::mlir::Value", "getQ">,
+    InterfaceMethod<"Keys.", "::mlir::Value", "getK">,
+    InterfaceMethod<"Values.", "::mlir::Value", "getV">,
+    InterfaceMethod<"What attention makes of them.", "::mlir::Value", "getOut", (ins), [{ return $_op.getResult(); }]>,
+    InterfaceMethod<"The log-sum-exp of each row.", "::mlir::Value", "getLse">,
+    InterfaceMethod<"All that it is told beside these.", "::meshwork::transformer::AttentionPart", "getPart",
+      (ins), [{}], [{ return ::meshwork::transformer::AttentionPart($_op); }]>,
+    InterfaceMethod<"The part's numbers.", "::meshwork::transformer::AttentionAttr", "getTerms">,
+    InterfaceMethod<"The same, said anew.", "void", "setTermsAttr", (ins "::meshwork::transformer::AttentionAttr":$terms)>,
+    InterfaceMethod<"Which query each row is, to be replaced.", "::mlir::MutableOperandRange", "getPositionsMutable">,
+    InterfaceMethod<"What dropout draws by, to be replaced.", "::mlir::MutableOperandRange", "getRandomMutable">
   ];
 }
 

@@ -106,14 +106,16 @@ void HeadLossGradOp::tellPart(RankPart &part) {
 //===-- Attention -----------------------------------------------------------//
 
 /// Which queries and heads of the whole a rank has.
-template <typename Op> static void countPairs(Op op, RankPart &part) {
+static void countPairs(AttentionOpInterface op, RankPart &part) {
   constexpr int64_t rowsDim = 1, headsDim = 2;
   Value q = op.getQ();
   if (part.isSplit(q, rowsDim))
     op.getPositionsMutable().assign(part.positions(q, rowsDim));
-  if (op.getRandom().empty() || !part.isSplit(q, headsDim))
+  AttentionPart told = op.getPart();
+  if (told.random.empty() || !part.isSplit(q, headsDim))
     return;
-  op.setTotalHeads(tensorType(q).getDimSize(headsDim));
+  int64_t heads = tensorType(q).getDimSize(headsDim);
+  op.setTermsAttr(told.terms.with({.totalHeads = heads}));
   op.getRandomMutable().append(part.first(q, headsDim));
 }
 

@@ -325,39 +325,6 @@ LogicalResult UnsliceOp::verify() {
   return success();
 }
 
-//===-- attention -----------------------------------------------------------//
-
-/// Pairs of query and key that the mask leaves, times 4 flops per element of
-/// head_dim (q k^T and p v). A rank with some of the queries has a share of
-/// them: that of zigzag, and of blocks the mean over ranks. So it has of the
-/// keys: the mean over ranks and hops.
-template <typename Op> static uint64_t attentionFlops(Op op) {
-  auto q = tensorType(op.getQ());
-  auto given = static_cast<uint64_t>(tensorType(op.getK()).getDimSize(1));
-  uint64_t s = op.getKeys() ? op.getTotalKeys() : given;
-  uint64_t window = op.getWindow();
-  uint64_t pairs = op.getCausal() ? s * (s + 1) / 2 : s * s;
-  if (op.getCausal() && window && window < s)
-    pairs = window * (window + 1) / 2 + (s - window) * window;
-  auto own = static_cast<uint64_t>(q.getDimSize(1));
-  auto shareOf = [&](uint64_t all, uint64_t part) {
-    return part == s
-               ? all
-               : static_cast<uint64_t>(static_cast<unsigned __int128>(all) *
-                                       part / std::max<uint64_t>(s, 1));
-  };
-  uint64_t flops = shareOf(shareOf(pairs, own), given);
-  for (int64_t factor :
-       {int64_t{4}, q.getDimSize(0), q.getDimSize(2), q.getDimSize(3)})
-    flops = llvm::SaturatingMultiply<uint64_t>(flops, factor);
-  return flops;
-}
-uint64_t AttentionOp::getFlops() { return attentionFlops(*this); }
-/// dv, dp, dq and dk; that the scores are computed again is no model flop.
-uint64_t AttentionGradOp::getFlops() {
-  return llvm::SaturatingMultiply<uint64_t>(attentionFlops(*this), 2);
-}
-
 //===-- fused ---------------------------------------------------------------//
 
 LogicalResult FusedOp::verify() {

@@ -266,6 +266,14 @@ def Transformer_EmbeddingGradOp : Transformer_TensorOp<"embedding_grad", ["getPa
   let hasVerifier = 1; // C1
 }
 
+/// What both ops of attention have beside their tensors; `AttentionPart` holds it.
+defvar Transformer_AttentionPart = (ins Optional<Transformer_IdTensor>:$documents, Optional<Transformer_IdTensor>:$positions,
+                                        Optional<Transformer_IdTensor>:$keys, Variadic<Transformer_IdTensor>:$random, Transformer_AttentionAttr:$terms);
+class Transformer_AttentionFormat<string tensors, string rest> {
+  string text = tensors # [{ (`documents` `(` $documents^ `:` type($documents) `)`)? (`positions` `(` $positions^ `:` type($positions) `)`)?
+    (`keys` `(` $keys^ `:` type($keys) `)`)? (`random` `(` $random^ `:` type($random) `)`)? `` $terms }] # rest;
+}
+
 def Transformer_AttentionOp : Transformer_PrimitiveOp<"attention", ["getFactors", "getFlops", "staysF32", "getPadding", "tellPart", "drawsWords", "getKernelSizes"], Transformer_Apart # [
     AttentionOpInterface, Transformer_AddsUp<"false">, Transformer_Source<"false">,
     Transformer_TakesPadding, Transformer_Again<"dear">, Transformer_WeightGradient<"none">, AttrSizedOperandSegments]> {
@@ -277,35 +285,32 @@ def Transformer_AttentionOp : Transformer_PrimitiveOp<"attention", ["getFactors"
     before that (-transformer-separate-documents). Where ranks share the queries of a
     sequence (`shared gathered`), `positions` says of each query which it is; the keys are all there. A row of no
     position, -1, is padding: its result is zero, its `lse` -infinity. Where also the keys are
-    some of a sequence's `total_keys` (`shared ring`), `keys` says which. They rise; rows of -1 behind them are padding
+    some of a sequence's (`shared ring`), `keys` says which. They rise; rows of -1 behind them are padding
     that no query sees. `result` is then a part of a sum and may be f32; so may be the gradients. `heads` is a multiple of `kv_heads`; query head h reads key
     head h / (heads / kv_heads). `lse` is each row's log-sum-exp, for the
-    gradient. With `dropout_rate`, probabilities are dropped; the operands
+    gradient. With a rate of dropout, probabilities are dropped; the operands
     `random` are then seed, step and first sample. On a rank with some of the
-    heads, the first one's number follows, and `total_heads` counts all.
+    heads, the first one's number follows. What stands behind the operands is `#transformer.attention`.
     (C1) q is [batch, sequence, heads, head_dim], k and v [batch, sequence, kv_heads, head_dim]
          (`heads` when there are as many), sizes equal where names are; heads divisible by kv_heads;
          `lse` is an f32 tensor [batch, heads, sequence]; `documents` an i32 tensor [batch, sequence], with `causal` only.
          `positions` is i32 [sequence]; with them k and v may have more or fewer rows than q.
-    (C3) `keys` is i32 [sequence], as many as k has rows, only beside `positions` and with positive `total_keys`; with it `result` may be f32 beside others.
-    (C2) 0 <= dropout_rate < 1; `random` has three `tensor<i32>` operands when the rate is positive, four with
-         `total_heads`, or none in a model that is not decomposed yet; window >= 0; `scale` is finite.
+    (C3) `keys` is i32 [sequence], as many as k has rows, only beside `positions` and with the number of all keys; with it `result` may be f32 beside others.
+    (C2) the rate is 0 to less than 1; `random` has three `tensor<i32>` operands when it is positive, four with
+         the number of all heads, or none in a model that is not decomposed yet; window >= 0; `scale` is finite.
+    (C4) attributes in braces have the name of a dialect: a window, say, is said before them.
     ```mlir
     %o, %lse = transformer.attention %q, %k, %v causal scale 5.0e-1 : !q, !kv, !kv -> !q, !lse
     %p, %lse2 = transformer.attention %q, %k, %v documents(%begins : !tokens) causal scale 5.0e-1 : !q, !kv, !kv -> !q, !lse
     %r, %lse3 = transformer.attention %half, %k, %v positions(%rows : !positions) causal scale 5.0e-1 : !half, !kv, !kv -> !half, !half_lse
-    %s, %lse4 = transformer.attention %half, %k2, %v2 positions(%rows : !positions) keys(%others : !positions) of 8 causal scale 5.0e-1 : !half, !half, !half -> !half, !half_lse
+    %s, %lse4 = transformer.attention %half, %k2, %v2 positions(%rows : !positions) keys(%others : !positions) causal scale 5.0e-1 keys 8 : !half, !half, !half -> !half, !half_lse
     ```
   }];
-  let arguments = (ins Transformer_FloatTensor:$q, Transformer_FloatTensor:$k, Transformer_FloatTensor:$v, Optional<Transformer_IdTensor>:$documents,
-    Optional<Transformer_IdTensor>:$positions, Optional<Transformer_IdTensor>:$keys, Variadic<Transformer_IdTensor>:$random, UnitAttr:$causal, F64Attr:$scale, DefaultValuedAttr<I64Attr, "0">:$window,
-    DefaultValuedAttr<StrAttr, "\"\"">:$dropout_name, DefaultValuedAttr<F64Attr, "0.0">:$dropout_rate,
-    DefaultValuedAttr<I64Attr, "0">:$total_heads, DefaultValuedAttr<I64Attr, "0">:$total_keys, DefaultValuedAttr<Transformer_SharingAttr, "Sharing::none">:$sharing);
+  let arguments = !con((ins Transformer_FloatTensor:$q, Transformer_FloatTensor:$k, Transformer_FloatTensor:$v), Transformer_AttentionPart);
   let results = (outs Transformer_FloatTensor:$result, Transformer_FloatTensor:$lse);
-  let assemblyFormat = [{ $q `,` $k `,` $v (`documents` `(` $documents^ `:` type($documents) `)`)? (`positions` `(` $positions^ `:` type($positions) `)`)? (`keys` `(` $keys^ `:` type($keys) `)` `of` $total_keys)? (`random` `(` $random^ `:` type($random) `)`)? (`causal` $causal^)? `scale` $scale
-    (`window` $window^)? (`dropout` $dropout_name^ `rate` $dropout_rate)? (`heads` $total_heads^)? (`shared` $sharing^)?
-    attr-dict `:` type($q) `,` type($k) `,` type($v) `->` type($result) `,` type($lse) }];
-  let hasVerifier = 1; // C1 C2 C3
+  let assemblyFormat = Transformer_AttentionFormat<"$q `,` $k `,` $v",
+    "attr-dict `:` type($q) `,` type($k) `,` type($v) `->` type($result) `,` type($lse)">.text;
+  let hasVerifier = 1; // C1 C2 C3 C4
 }
 
 def Transformer_AttentionGradOp : Transformer_TensorOp<"attention_grad", ["getFactors", "getFlops", "getPaddingNeeds", "tellPart", "drawsWords", "getKernelSizes"], Transformer_Apart # [
@@ -316,24 +321,18 @@ def Transformer_AttentionGradOp : Transformer_TensorOp<"attention_grad", ["getFa
     Dao et al., arXiv 2205.14135, algorithm 4. `duplicated` on a rank where others compute the same: their bits must be equal then.
     With `positions`, `dk` and `dv` are what this rank's queries add to them. With `keys`, `dq` is what these keys add to it; `lse` and `result` are of all keys.
     (C1) types and options as in `attention`; a gradient has the type of what it is the gradient of, or with `keys` f32.
-    (C2) (C3) as in `attention`, but `random` is always there when the rate is positive.
+    (C2) (C3) (C4) as in `attention`, but `random` is always there when the rate is positive.
     ```mlir
     %dq, %dk, %dv = transformer.attention_grad %q, %k, %v, %o, %lse, %do causal scale 5.0e-1
         : !q, !kv, !kv, !q, !lse, !q -> !q, !kv, !kv
     ```
   }];
-  let arguments = (ins Transformer_FloatTensor:$q, Transformer_FloatTensor:$k, Transformer_FloatTensor:$v, Transformer_FloatTensor:$result,
-    Transformer_FloatTensor:$lse, Transformer_FloatTensor:$gradient, Optional<Transformer_IdTensor>:$documents,
-    Optional<Transformer_IdTensor>:$positions, Optional<Transformer_IdTensor>:$keys, Variadic<Transformer_IdTensor>:$random,
-    UnitAttr:$causal, F64Attr:$scale, DefaultValuedAttr<I64Attr, "0">:$window,
-    DefaultValuedAttr<StrAttr, "\"\"">:$dropout_name, DefaultValuedAttr<F64Attr, "0.0">:$dropout_rate,
-    DefaultValuedAttr<I64Attr, "0">:$total_heads, DefaultValuedAttr<I64Attr, "0">:$total_keys, UnitAttr:$duplicated, DefaultValuedAttr<Transformer_SharingAttr, "Sharing::none">:$sharing);
+  let arguments = !con((ins Transformer_FloatTensor:$q, Transformer_FloatTensor:$k, Transformer_FloatTensor:$v, Transformer_FloatTensor:$result,
+    Transformer_FloatTensor:$lse, Transformer_FloatTensor:$gradient), Transformer_AttentionPart, (ins UnitAttr:$duplicated));
   let results = (outs Transformer_FloatTensor:$dq, Transformer_FloatTensor:$dk, Transformer_FloatTensor:$dv);
-  let assemblyFormat = [{ $q `,` $k `,` $v `,` $result `,` $lse `,` $gradient (`documents` `(` $documents^ `:` type($documents) `)`)? (`positions` `(` $positions^ `:` type($positions) `)`)? (`keys` `(` $keys^ `:` type($keys) `)` `of` $total_keys)? (`random` `(` $random^ `:` type($random) `)`)?
-    (`causal` $causal^)? `scale` $scale (`window` $window^)? (`dropout` $dropout_name^ `rate` $dropout_rate)? (`heads` $total_heads^)?
-    (`duplicated` $duplicated^)? (`shared` $sharing^)? attr-dict `:` type($q) `,` type($k) `,` type($v) `,` type($result) `,` type($lse) `,` type($gradient)
-    `->` type($dq) `,` type($dk) `,` type($dv) }];
-  let hasVerifier = 1; // C1 C2 C3
+  let assemblyFormat = Transformer_AttentionFormat<"$q `,` $k `,` $v `,` $result `,` $lse `,` $gradient", [{ (`duplicated` $duplicated^)? attr-dict
+    `:` type($q) `,` type($k) `,` type($v) `,` type($result) `,` type($lse) `,` type($gradient) `->` type($dq) `,` type($dk) `,` type($dv) }]>.text;
+  let hasVerifier = 1; // C1 C2 C3 C4
 }
 
 def Transformer_HeadLossGradOp : Transformer_TensorOp<"head_loss_grad", ["getFactors", "getFlops", "getPaddingNeeds", "tellPart"], Transformer_Apart # [

@@ -15,12 +15,12 @@ namespace {
 using plan::orEmpty;
 constexpr uint64_t shownRanks = 64;
 
-/// What says which queries `op` has, or null.
+/// What says which queries attention has, or null.
 const plan::Input *positionsOf(const plan::Program &program,
-                               const plan::Attention &op) {
-  if (op.positions() == plan::noView)
+                               const plan::AttentionPart &part) {
+  if (part.positions() == plan::noView)
     return nullptr;
-  uint32_t buffer = program.views()->Get(op.positions())->buffer();
+  uint32_t buffer = program.views()->Get(part.positions())->buffer();
   for (const plan::Input *input : orEmpty(program.inputs()))
     if (input->kind() == plan::InputKind::positions &&
         program.views()->Get(input->view())->buffer() == buffer)
@@ -50,15 +50,15 @@ std::vector<layout::Range> rangesAt(const plan::Plan &plan,
 }
 
 /// Blocks of `block` by `block` that queries [begin, begin + count) touch.
-uint64_t blocksOf(const plan::Attention &op, int64_t size, int64_t block,
+uint64_t blocksOf(const plan::AttentionPart &part, int64_t size, int64_t block,
                   const layout::Range &range) {
   uint64_t sum = 0;
   int64_t end = range.begin + range.count;
   for (int64_t query = range.begin; query < end;) {
     int64_t last = std::min(end, (query / block + 1) * block) - 1;
     int64_t firstKey =
-        op.window() > 0 ? std::max<int64_t>(0, query - op.window() + 1) : 0;
-    int64_t lastKey = op.causal() ? last : size - 1;
+        part.window() > 0 ? std::max<int64_t>(0, query - part.window() + 1) : 0;
+    int64_t lastKey = part.causal() ? last : size - 1;
     sum += static_cast<uint64_t>(lastKey / block - firstKey / block + 1);
     query = last + 1;
   }
@@ -74,10 +74,11 @@ std::string splitText(const plan::Plan &plan, const plan::Input &input) {
   return text;
 }
 
-SharedAttention describe(const plan::Plan &plan, const plan::Attention &op,
+SharedAttention describe(const plan::Plan &plan,
+                         const plan::AttentionPart &part,
                          const plan::Input &input) {
   SharedAttention shared;
-  shared.method = op.key_positions() == plan::noView ? "gathered" : "ring";
+  shared.method = part.key_positions() == plan::noView ? "gathered" : "ring";
   shared.axes = splitText(plan, input);
   shared.ranks = plan::groupSize(plan, input.axes());
   int64_t size = input.size(), chunks = static_cast<int64_t>(std::min<uint64_t>(
@@ -87,7 +88,7 @@ SharedAttention describe(const plan::Plan &plan, const plan::Attention &op,
   for (uint64_t i = 0; i < std::min(shared.ranks, shownRanks); ++i) {
     uint64_t &blocks = shared.blocksOfRank.emplace_back(0);
     for (const layout::Range &range : rangesAt(plan, input, i))
-      blocks += blocksOf(op, size, block, range);
+      blocks += blocksOf(part, size, block, range);
   }
   return shared;
 }
@@ -100,10 +101,13 @@ std::vector<SharedAttention> sharedAttention(const plan::Plan &plan,
   Listing listing(program);
   for (uint64_t i = 0; i < listing.size(); ++i) {
     const plan::Attention *op = listing[i].op_as_Attention();
-    const plan::Input *input = op ? positionsOf(program, *op) : nullptr;
+    if (!op)
+      continue;
+    const plan::AttentionPart &part = *op->part();
+    const plan::Input *input = positionsOf(program, part);
     if (input && input->axes() &&
-        known.insert({op->causal(), op->window(), input}).second)
-      list.push_back(describe(plan, *op, *input));
+        known.insert({part.causal(), part.window(), input}).second)
+      list.push_back(describe(plan, part, *input));
   }
   return list;
 }

@@ -8,6 +8,7 @@ namespace {
 template <typename Op> struct Attended {
   const Operands &c;
   const Op &op;
+  const AttentionPart &part = *op.part();
   const ViewInfo &q = c.views[op.q()], &k = c.views[op.k()],
                  &v = c.views[op.v()], &lse = c.views[op.lse()],
                  &out = c.views[op.out()];
@@ -17,7 +18,7 @@ template <typename Op> struct Attended {
     MESHWORK_RETURN_IF_ERROR(expectDims(k, "k", 4));
     int64_t b = q.shape[0], s = q.shape[1], heads = q.shape[2], d = q.shape[3],
             kvHeads = k.shape[2],
-            keys = op.positions() == noView ? s : k.shape[1];
+            keys = part.positions() == noView ? s : k.shape[1];
     MESHWORK_RETURN_IF_ERROR(expectShape(k, "k", {b, keys, kvHeads, d}));
     MESHWORK_RETURN_IF_ERROR(expectShape(v, "v", k.shape));
     MESHWORK_RETURN_IF_ERROR(expectShape(out, "out", q.shape));
@@ -42,19 +43,20 @@ template <typename Op> struct Attended {
 
   absl::Status checkPositions() const {
     MESHWORK_RETURN_IF_ERROR(
-        checkRowNumbers(op.positions(), "positions", q.shape[1]));
+        checkRowNumbers(part.positions(), "positions", q.shape[1]));
     MESHWORK_RETURN_IF_ERROR(
-        checkRowNumbers(op.key_positions(), "key positions", k.shape[1]));
-    if (op.key_positions() == noView)
-      return op.total_keys() == 0 ? absl::OkStatus()
-                                  : misfit("C7", "has ", op.total_keys(),
-                                           " keys in all but no key positions");
-    if (op.positions() == noView)
+        checkRowNumbers(part.key_positions(), "key positions", k.shape[1]));
+    if (part.key_positions() == noView)
+      return part.total_keys() == 0
+                 ? absl::OkStatus()
+                 : misfit("C7", "has ", part.total_keys(),
+                          " keys in all but no key positions");
+    if (part.positions() == noView)
       return misfit("C7", "has key positions but none of its queries");
     constexpr int64_t most = int64_t{1} << 31;
-    return op.total_keys() > 0 && op.total_keys() <= most
+    return part.total_keys() > 0 && part.total_keys() <= most
                ? absl::OkStatus()
-               : misfit("C7", "has ", op.total_keys(),
+               : misfit("C7", "has ", part.total_keys(),
                         " keys in all, expected 1 to ", most);
   }
 
@@ -62,7 +64,7 @@ template <typename Op> struct Attended {
   absl::Status checkPart(const char *rule, uint32_t view, const char *role,
                          const ViewInfo &like) const {
     const ViewInfo &found = c.views[view];
-    bool isPart = op.key_positions() != noView && found.dtype == DType::f32;
+    bool isPart = part.key_positions() != noView && found.dtype == DType::f32;
     return ruled(
         rule,
         expectView(found, role, isPart ? found.dtype : like.dtype, like.shape));
@@ -78,26 +80,26 @@ template <typename Op> struct Attended {
   }
 
   absl::Status checkMask() const {
-    if (!std::isfinite(op.scale()))
-      return misfit("C3", "scale is ", op.scale(), ", expected a finite one");
-    if (op.window() < 0)
-      return misfit("C3", "window is ", op.window(), ", expected 0 or more");
-    if (op.documents() == noView)
+    if (!std::isfinite(part.scale()))
+      return misfit("C3", "scale is ", part.scale(), ", expected a finite one");
+    if (part.window() < 0)
+      return misfit("C3", "window is ", part.window(), ", expected 0 or more");
+    if (part.documents() == noView)
       return absl::OkStatus();
-    const ViewInfo &documents = c.views[op.documents()];
+    const ViewInfo &documents = c.views[part.documents()];
     MESHWORK_RETURN_IF_ERROR(
         ruled("C4", expectView(documents, "documents", DType::i32,
                                q.shape.subspan(0, 2))));
     if (!documents.contiguous)
       return misfit("C4", "documents are ", describe(documents),
                     ", expected no gaps");
-    if (!op.causal())
+    if (!part.causal())
       return misfit("C4", "has documents but is not causal");
     return absl::OkStatus();
   }
 
   absl::Status checkDropout() const {
-    const Dropout *dropout = op.dropout();
+    const Dropout *dropout = part.dropout();
     if (!dropout)
       return absl::OkStatus();
     if (!(dropout->keep_scale() >= 1) || !std::isfinite(dropout->keep_scale()))

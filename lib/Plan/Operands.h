@@ -8,7 +8,7 @@ namespace meshwork::plan {
 
 struct Operand {
   uint32_t view;
-  const char *role; // "lhs", "dropout.random": the field's name in Plan.fbs
+  const char *role; // "lhs", "part.documents": the field's name in Plan.fbs
   bool read;        // the bytes from before matter
   bool written;
   bool addsUp = false; // Accumulate::after_first

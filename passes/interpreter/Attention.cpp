@@ -76,38 +76,14 @@ public:
   int64_t totalHeads, totalKeys; // of the whole tensor
 };
 
-/// `operands` are those of `op`; documents, positions and keys follow `before`
-/// of them.
-template <typename Op>
-AttentionTerms termsOf(Op op, ArrayRef<Tensor> operands, size_t before,
-                       RandomInputs random) {
-  AttentionTerms terms;
-  terms.causal = op.getCausal();
-  terms.window = op.getWindow();
-  // As in the plan, where it is an f32.
-  terms.scale = static_cast<float>(op.getScale().convertToDouble());
-  terms.rate = op.getDropoutRate().convertToDouble();
-  terms.keepScale = static_cast<float>(1 / (1 - terms.rate));
-  terms.stream = randomStream(op.getDropoutName());
-  terms.totalHeads = op.getTotalHeads();
-  terms.totalKeys = op.getKeys() ? op.getTotalKeys() : 0;
-  terms.random = random;
-  if (op.getDocuments())
-    terms.documents = &operands[before++];
-  if (op.getPositions())
-    terms.positions = &operands[before++];
-  if (op.getKeys())
-    terms.keys = &operands[before];
-  return terms;
-}
-
 /// `random` operands where the op has them; else, as in a model that is not
 /// decomposed yet, the step inputs that they would be.
-template <typename Op> FailureOr<RandomInputs> randomOf(Op op, Frame &frame) {
-  if (op.getDropoutRate().isZero())
+FailureOr<RandomInputs> randomOf(AttentionOpInterface op,
+                                 const AttentionPart &part, Frame &frame) {
+  if (part.terms.getRate().isZero())
     return RandomInputs();
   SmallVector<double> given;
-  for (Value value : op.getRandom())
+  for (Value value : part.random)
     given.push_back(frame.get(value)[0]);
   if (given.empty())
     for (StepInput kind :
@@ -119,6 +95,31 @@ template <typename Op> FailureOr<RandomInputs> randomOf(Op op, Frame &frame) {
     }
   return RandomInputs{given[0], given[1], given[2],
                       given.size() > 3 ? static_cast<int64_t>(given[3]) : 0};
+}
+
+FailureOr<AttentionTerms> termsOf(AttentionOpInterface op, Frame &frame) {
+  AttentionPart part = op.getPart();
+  FailureOr<RandomInputs> random = randomOf(op, part, frame);
+  if (failed(random))
+    return failure();
+  auto find = [&](Value value) {
+    return value ? std::optional(frame.get(value)) : std::nullopt;
+  };
+  AttentionTerms terms;
+  terms.causal = part.terms.getCausal();
+  terms.window = part.terms.getWindow();
+  // As in the plan, where it is an f32.
+  terms.scale = static_cast<float>(part.terms.getScale().convertToDouble());
+  terms.rate = part.terms.getRate().convertToDouble();
+  terms.keepScale = static_cast<float>(1 / (1 - terms.rate));
+  terms.stream = part.terms.getStream();
+  terms.totalHeads = part.terms.getTotalHeads();
+  terms.totalKeys = part.terms.getTotalKeys();
+  terms.random = *random;
+  terms.documents = find(part.documents);
+  terms.positions = find(part.positions);
+  terms.keys = find(part.keys);
+  return terms;
 }
 } // namespace
 
@@ -149,11 +150,10 @@ Tensors attend(const AttentionTerms &terms, const Tensor &q, const Tensor &k,
 
 static Results evaluate(AttentionOp op, ArrayRef<Tensor> operands,
                         Frame &frame) {
-  FailureOr<RandomInputs> random = randomOf(op, frame);
-  if (failed(random))
+  FailureOr<AttentionTerms> terms = termsOf(op, frame);
+  if (failed(terms))
     return failure();
-  return attend(termsOf(op, operands, 3, *random), operands[0], operands[1],
-                operands[2]);
+  return attend(*terms, operands[0], operands[1], operands[2]);
 }
 
 // With p the probabilities, m the dropout factors, o the result and g its
@@ -187,65 +187,49 @@ Tensors attendBackward(const AttentionTerms &terms, ArrayRef<Tensor> operands) {
 
 static Results evaluate(AttentionGradOp op, ArrayRef<Tensor> operands,
                         Frame &frame) {
-  FailureOr<RandomInputs> random = randomOf(op, frame);
-  if (failed(random))
+  FailureOr<AttentionTerms> terms = termsOf(op, frame);
+  if (failed(terms))
     return failure();
-  return attendBackward(termsOf(op, operands, 6, *random), operands);
+  return attendBackward(*terms, operands);
 }
 
 //===-- instructions --------------------------------------------------------//
 
-namespace {
-/// What both kinds are told, and the tensors that it points to.
-struct Attended {
-  template <typename Op> Attended(const Op &op, Views &on) {
-    terms.causal = op.causal();
-    terms.window = op.window();
-    terms.scale = op.scale();
-    terms.totalKeys = op.total_keys();
-    terms.documents = keep(documents, op.documents(), on);
-    terms.positions = keep(positions, op.positions(), on);
-    terms.keys = keep(keys, op.key_positions(), on);
-    if (op.dropout())
-      readDropout(*op.dropout(), on);
-  }
-
+static AttentionTerms termsOf(const plan::AttentionPart &part, Views &on) {
   AttentionTerms terms;
-
-private:
-  static const Tensor *keep(std::optional<Tensor> &to, uint32_t view,
-                            Views &on) {
-    to = on.readIf(view);
-    return to ? &*to : nullptr;
-  }
-  void readDropout(const plan::Dropout &dropout, Views &on) {
-    Tensor random = on.read(dropout.random());
-    terms.rate = dropout.threshold() / 0x1p32;
-    terms.keepScale = dropout.keep_scale();
-    terms.stream = dropout.stream();
-    terms.totalHeads = dropout.heads();
-    terms.random = {random[0], random[1], random[2], 0};
-    if (std::optional<Tensor> first = on.readIf(dropout.first_head()))
-      terms.random.firstHead = static_cast<int64_t>((*first)[0]);
-  }
-  std::optional<Tensor> documents, positions, keys;
-};
-} // namespace
+  terms.causal = part.causal();
+  terms.window = part.window();
+  terms.scale = part.scale();
+  terms.totalKeys = part.total_keys();
+  terms.documents = on.readIf(part.documents());
+  terms.positions = on.readIf(part.positions());
+  terms.keys = on.readIf(part.key_positions());
+  const plan::Dropout *dropout = part.dropout();
+  if (!dropout)
+    return terms;
+  Tensor random = on.read(dropout->random());
+  terms.rate = dropout->threshold() / 0x1p32;
+  terms.keepScale = dropout->keep_scale();
+  terms.stream = dropout->stream();
+  terms.totalHeads = dropout->heads();
+  terms.random = {random[0], random[1], random[2], 0};
+  if (std::optional<Tensor> first = on.readIf(dropout->first_head()))
+    terms.random.firstHead = static_cast<int64_t>((*first)[0]);
+  return terms;
+}
 
 static void run(const plan::Attention &op, Views &on) {
-  Attended with(op, on);
-  Tensors results =
-      attend(with.terms, on.read(op.q()), on.read(op.k()), on.read(op.v()));
+  Tensors results = attend(termsOf(*op.part(), on), on.read(op.q()),
+                           on.read(op.k()), on.read(op.v()));
   on.write(op.out(), results[0]);
   on.write(op.lse(), results[1]);
 }
 
 static void run(const plan::AttentionGrad &op, Views &on) {
-  Attended with(op, on);
   Tensors operands;
   for (uint32_t view : {op.q(), op.k(), op.v(), op.out(), op.lse(), op.dout()})
     operands.push_back(on.read(view));
-  Tensors results = attendBackward(with.terms, operands);
+  Tensors results = attendBackward(termsOf(*op.part(), on), operands);
   on.write(op.dq(), results[0]);
   on.write(op.dk(), results[1]);
   on.write(op.dv(), results[2]);

@@ -9,6 +9,7 @@
 #include <cmath>
 #include <functional>
 #include <map>
+#include <optional>
 
 namespace meshwork::interpreter {
 
@@ -81,7 +82,7 @@ void addMovement(Evaluators &to);
 void addProducts(Evaluators &to);
 void addTables(Evaluators &to);
 
-/// What both are told beside their tensors; see Attention in Plan.fbs.
+/// What both are told beside their tensors; see AttentionPart in Plan.fbs.
 struct AttentionTerms {
   bool causal = false;
   int64_t window = 0; // 0: unlimited
@@ -89,7 +90,7 @@ struct AttentionTerms {
   double rate = 0, keepScale = 1; // of dropout
   uint32_t stream = 0;
   int64_t totalHeads = 0, totalKeys = 0; // 0: as many as there are
-  const Tensor *documents = nullptr, *positions = nullptr, *keys = nullptr;
+  std::optional<Tensor> documents, positions, keys;
   RandomInputs random;
 };
 /// out and lse.

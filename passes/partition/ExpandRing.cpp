@@ -23,8 +23,8 @@ public:
   Expansion(Op op, mesh::MeshAttr attr, const Mesh &mesh, const Axes &axes,
             int64_t size)
       : op(op), attr(attr), axes(axes), size(size),
-        ring(mesh, axes, size, op.getCausal(),
-             static_cast<int64_t>(op.getWindow())),
+        ring(mesh, axes, size, op.getTerms().getCausal(),
+             op.getTerms().getWindow()),
         builder(op), f32(builder.getF32Type()) {}
 
   SmallVector<Value> run();
@@ -81,7 +81,7 @@ private:
     clone.getKMutable().assign(visit.keys);
     clone.getVMutable().assign(visit.values);
     clone.getKeysMutable().assign(positions);
-    clone.setTotalKeys(size);
+    clone.setTermsAttr(op.getTerms().with({.totalKeys = size}));
     clone->removeAttr(mesh::MeshDialect::shardingsName); // Types are local.
     for (Value result : clone->getResults())
       result.setType(withElement(tensorType(result), f32));

@@ -21,33 +21,31 @@ static SmallVector<Value> randomViews(ValueRange random, Lowering &to) {
   return views;
 }
 
-/// Where documents begin, or which rows these are: read as one run.
-static Value runOf(Value numbers, Views &views) {
-  return numbers
-             ? views.read(numbers, rowsLayout(tensorType(numbers).getRank(), 0))
-             : Value();
+/// Views of a part, but for dropout's: each is read as one run. Ranks share
+/// nothing any more.
+static AttentionPart read(AttentionPart part, Views &views) {
+  for (Value *run : {&part.documents, &part.positions, &part.keys})
+    if (*run)
+      *run = views.read(*run, rowsLayout(tensorType(*run).getRank(), 0));
+  part.terms = part.terms.with({.sharing = Sharing::none});
+  return part;
 }
 
 static LogicalResult emit(transformer::AttentionOp op, Lowering &to) {
   Layout heads = separateLayout(4), sums = separateLayout(3);
   Views views(to);
   Value q = views.read(op.getQ(), heads), k = views.read(op.getK(), heads),
-        v = views.read(op.getV(), heads),
-        documents = runOf(op.getDocuments(), views),
-        positions = runOf(op.getPositions(), views),
-        keys = runOf(op.getKeys(), views),
-        out = views.write(op.getResult(), heads),
+        v = views.read(op.getV(), heads);
+  AttentionPart part = read(op.getPart(), views);
+  Value out = views.write(op.getResult(), heads),
         lse = views.write(op.getLse(), sums);
   if (!views.areComplete())
     return failure();
   ProgramBuilder &builder = to.builder;
   schedule::AttentionOp::create(
       builder, op.getLoc(), builder.sourceOf(op), builder.i64(op.getFlops()),
-      builder.i64(bytesOfValues(op)), op.getScaleAttr(), op.getCausalAttr(),
-      op.getWindowAttr(), op.getDropoutRateAttr(),
-      builder.getI32IntegerAttr(randomStream(op.getDropoutName())),
-      op.getTotalHeadsAttr(), op.getTotalKeysAttr(), q, k, v, documents,
-      positions, keys, randomViews(op.getRandom(), to), out, lse);
+      builder.i64(bytesOfValues(op)), part.terms, q, k, v, part.documents,
+      part.positions, part.keys, randomViews(part.random, to), out, lse);
   return success();
 }
 
@@ -58,10 +56,9 @@ static LogicalResult emit(transformer::AttentionGradOp op, Lowering &to) {
         v = views.read(op.getV(), heads),
         out = views.read(op.getResult(), heads),
         lse = views.read(op.getLse(), sums),
-        dout = views.read(op.getGradient(), heads),
-        documents = runOf(op.getDocuments(), views),
-        positions = runOf(op.getPositions(), views),
-        keys = runOf(op.getKeys(), views), dq = views.write(op.getDq(), heads),
+        dout = views.read(op.getGradient(), heads);
+  AttentionPart part = read(op.getPart(), views);
+  Value dq = views.write(op.getDq(), heads),
         dk = views.write(op.getDk(), heads),
         dv = views.write(op.getDv(), heads);
   if (!views.areComplete())
@@ -69,12 +66,9 @@ static LogicalResult emit(transformer::AttentionGradOp op, Lowering &to) {
   ProgramBuilder &builder = to.builder;
   schedule::AttentionGradOp::create(
       builder, op.getLoc(), builder.sourceOf(op), builder.i64(op.getFlops()),
-      builder.i64(bytesOfValues(op)), op.getScaleAttr(), op.getCausalAttr(),
-      op.getWindowAttr(), op.getDropoutRateAttr(),
-      builder.getI32IntegerAttr(randomStream(op.getDropoutName())),
-      op.getTotalHeadsAttr(), op.getTotalKeysAttr(), op.getDuplicatedAttr(), q,
-      k, v, out, lse, dout, documents, positions, keys,
-      randomViews(op.getRandom(), to), dq, dk, dv);
+      builder.i64(bytesOfValues(op)), part.terms, op.getDuplicatedAttr(), q, k,
+      v, out, lse, dout, part.documents, part.positions, part.keys,
+      randomViews(part.random, to), dq, dk, dv);
   return success();
 }
 

@@ -76,7 +76,7 @@ private:
              << "found \"" << method
              << "\", expected \"gathered\", \"ulysses\" or \"ring\"";
     function.walk([&](AttentionOpInterface op) {
-      op.setSharing(*sharing);
+      op.setTermsAttr(op.getTerms().with({.sharing = *sharing}));
       setExchanged(op, exchanged);
     });
     return success();

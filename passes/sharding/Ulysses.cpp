@@ -112,7 +112,7 @@ LogicalResult checkOp(Operation *op, mesh::MeshAttr attr) {
 
 Sharing sharingOf(Operation *op) {
   auto attention = dyn_cast<AttentionOpInterface>(op);
-  return attention ? attention.getSharing() : Sharing::none;
+  return attention ? attention.getTerms().getSharing() : Sharing::none;
 }
 
 bool exchangesHeads(Operation *op) {

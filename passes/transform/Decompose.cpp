@@ -12,7 +12,7 @@ using namespace transformer;
 
 /// Gives attention with dropout its seed, step and first sample.
 void addRandomOperands(AttentionOp op) {
-  if (op.getDropoutRate().isZero() || !op.getRandom().empty())
+  if (op.getTerms().getRate().isZero() || !op.getRandom().empty())
     return;
   OpBuilder builder(op);
   Type scalar = RankedTensorType::get({}, builder.getI32Type());

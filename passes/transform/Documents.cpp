@@ -22,7 +22,7 @@ struct SeparateDocumentsPass
         addInput(loss, "documents", loss.getArgument(0).getType());
     bool fine = true;
     loss.walk([&](AttentionOp op) {
-      if (op.getCausal())
+      if (op.getTerms().getCausal())
         return op.getDocumentsMutable().assign(documents);
       emitError(analysis::ofSpec("batch.documents", op.getLoc()))
           << "attention is not causal, and would see the documents that "

@@ -41,8 +41,8 @@ void ModelDims::addOp(Operation *op) {
     constexpr size_t heads = 2; // [b, s, heads, d]
     keysOf[dimsOf(attention.getQ()).getNames()[heads].getValue().str()] =
         dimsOf(attention.getK()).getNames()[heads].getValue().str();
-    if (attention.getWindow() > 0)
-      windows.insert(static_cast<int64_t>(attention.getWindow()));
+    if (int64_t window = attention.getTerms().getWindow(); window > 0)
+      windows.insert(window);
   }
   if (auto slice = dyn_cast<SliceOp>(op)) {
     // Parts of one size, such as q, k and v, are told by their offsets.
@@ -83,10 +83,10 @@ static void resizeOp(Operation *op, const SmallSizes &sizes) {
     rope.setInverseFrequencies(kept);
   }
   if (auto attention = dyn_cast<AttentionOp>(op))
-    if (auto found =
-            sizes.windows.find(static_cast<int64_t>(attention.getWindow()));
+    if (auto found = sizes.windows.find(attention.getTerms().getWindow());
         found != sizes.windows.end())
-      attention.setWindow(found->second);
+      attention.setTermsAttr(
+          attention.getTerms().with({.window = found->second}));
 }
 
 void resize(ModuleOp model, const SmallSizes &sizes) {

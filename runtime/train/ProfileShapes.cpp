@@ -30,13 +30,14 @@ std::string product(const Rank &rank, const plan::Matmul &op) {
 
 template <typename Op> std::string attention(const Rank &rank, const Op &op) {
   const ViewInfo &q = rank.view(op.q()), &k = rank.view(op.k());
+  const plan::AttentionPart &part = *op.part();
   return absl::StrFormat(
       ",\"attention\":{\"batch\":%d,\"queries\":%d,\"keys\":%d,\"heads\":%d,"
       "\"kv_heads\":%d,\"head_dim\":%d,\"type\":\"%s\",\"causal\":%s,"
       "\"window\":%d,\"dropout\":%s,\"documents\":%s}",
       q.shape[0], q.shape[1], k.shape[1], q.shape[2], k.shape[2], q.shape[3],
-      plan::EnumNameDType(q.dtype), text(op.causal()), op.window(),
-      text(op.dropout() != nullptr), text(op.documents() != plan::noView));
+      plan::EnumNameDType(q.dtype), text(part.causal()), part.window(),
+      text(part.dropout() != nullptr), text(part.documents() != plan::noView));
 }
 } // namespace
 

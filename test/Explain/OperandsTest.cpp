@@ -69,12 +69,13 @@ TEST(Operands, ofTablesWithinStandBetweenReadsAndWrites) {
   attention.v = 2;
   attention.out = 3;
   attention.lse = 4;
-  attention.documents = 5;
-  attention.dropout = std::make_unique<DropoutT>();
-  attention.dropout->random = 6;
+  attention.part = std::make_unique<AttentionPartT>();
+  attention.part->documents = 5;
+  attention.part->dropout = std::make_unique<DropoutT>();
+  attention.part->dropout->random = 6;
   EXPECT_EQ(operandsOf(std::move(attention)),
-            "q r0, k r1, v r2, documents r5, dropout.random r6, out w3, lse "
-            "w4");
+            "q r0, k r1, v r2, part.documents r5, part.dropout.random r6, out "
+            "w3, lse w4");
 }
 
 TEST(Operands, ofACollectiveMayBeOneView) {

@@ -26,9 +26,10 @@ PlanT documentsPlan() {
       addTensor(p, "out", BufferKind::activations, DType::f32, {2, 16, 8});
   op.out = headsOf(p, out, 2);
   op.lse = addTensor(p, "lse", BufferKind::activations, DType::f32, {2, 2, 16});
-  op.scale = 0.5f;
-  op.causal = true;
-  op.documents = documents;
+  op.part = std::make_unique<AttentionPartT>();
+  op.part->scale = 0.5f;
+  op.part->causal = true;
+  op.part->documents = documents;
   AttentionGradT grad;
   grad.q = op.q;
   grad.k = grad.v = op.k;
@@ -42,9 +43,7 @@ PlanT documentsPlan() {
                   addTensor(p, "dk or dv", BufferKind::activations, DType::f32,
                             {2, 16, 8}),
                   1);
-  grad.scale = op.scale;
-  grad.causal = true;
-  grad.documents = documents;
+  grad.part = std::make_unique<AttentionPartT>(*op.part);
   insert(forwardOf(p), 3, "attention", std::move(op));
   insert(forwardOf(p), 4, "attention (gradient)", std::move(grad));
   return plan;
@@ -96,27 +95,33 @@ TEST(PlanCheck, keysThatAttentionReads) {
       documentsPlan,
       {
           {"\"attention\": has 16 keys in all but no key positions",
-           [](PlanT &, ProgramT &p) { attention(p).total_keys = 16; }},
+           [](PlanT &, ProgramT &p) { attention(p).part->total_keys = 16; }},
           {"\"attention\": has key positions but none of its queries",
-           [](PlanT &, ProgramT &p) { attention(p).key_positions = rows(p); }},
+           [](PlanT &, ProgramT &p) {
+             attention(p).part->key_positions = rows(p);
+           }},
           {"key positions is i32[3], expected i32[16]",
            [](PlanT &, ProgramT &p) {
-             attention(p).positions = rows(p);
-             attention(p).key_positions = random;
+             attention(p).part->positions = rows(p);
+             attention(p).part->key_positions = random;
            }},
           {"has 0 keys in all, expected 1 to 2147483648",
            [](PlanT &, ProgramT &p) {
-             attention(p).positions = attention(p).key_positions = rows(p);
+             attention(p).part->positions = attention(p).part->key_positions =
+                 rows(p);
            }},
           {"\"attention (gradient)\": has 2147483649 keys in all, expected 1 "
            "to "
            "2147483648",
            [](PlanT &, ProgramT &p) {
-             gradient(p).positions = gradient(p).key_positions = rows(p);
-             gradient(p).total_keys = (int64_t{1} << 31) + 1;
+             gradient(p).part->positions = gradient(p).part->key_positions =
+                 rows(p);
+             gradient(p).part->total_keys = (int64_t{1} << 31) + 1;
            }},
           {"key_positions is view 999",
-           [](PlanT &, ProgramT &p) { attention(p).key_positions = 999; }},
+           [](PlanT &, ProgramT &p) {
+             attention(p).part->key_positions = 999;
+           }},
       });
 }
 
@@ -126,29 +131,29 @@ TEST(PlanCheck, documentsThatAttentionReads) {
       {
           {"\"attention\": documents is f32[2,16], expected i32[2,16]",
            [](PlanT &, ProgramT &p) {
-             attention(p).documents = addView(p, 0, DType::f32, {2, 16});
+             attention(p).part->documents = addView(p, 0, DType::f32, {2, 16});
            }},
           {"documents is i32[3], expected i32[2,16]",
-           [](PlanT &, ProgramT &p) { attention(p).documents = random; }},
+           [](PlanT &, ProgramT &p) { attention(p).part->documents = random; }},
           {"documents is i32[16,2], expected i32[2,16]",
            [](PlanT &, ProgramT &p) {
-             attention(p).documents =
+             attention(p).part->documents =
                  addView(p, p.views[tokens]->buffer, DType::i32, {16, 2});
            }},
           {", expected no gaps",
            [](PlanT &, ProgramT &p) {
              uint32_t gaps = addView(p, 0, DType::i32, {2, 16});
              p.views[gaps]->strides = {32, 1};
-             attention(p).documents = gaps;
+             attention(p).part->documents = gaps;
            }},
           {"documents is view 99",
-           [](PlanT &, ProgramT &p) { attention(p).documents = 99; }},
+           [](PlanT &, ProgramT &p) { attention(p).part->documents = 99; }},
           {"\"attention\": has documents but is not causal",
-           [](PlanT &, ProgramT &p) { attention(p).causal = false; }},
+           [](PlanT &, ProgramT &p) { attention(p).part->causal = false; }},
           {"\"attention (gradient)\": has documents but is not causal",
-           [](PlanT &, ProgramT &p) { gradient(p).causal = false; }},
+           [](PlanT &, ProgramT &p) { gradient(p).part->causal = false; }},
           {"\"attention (gradient)\": documents is i32[3]",
-           [](PlanT &, ProgramT &p) { gradient(p).documents = random; }},
+           [](PlanT &, ProgramT &p) { gradient(p).part->documents = random; }},
       });
 }
 
@@ -160,14 +165,14 @@ TEST(PlanCheck, positionsThatAttentionReads) {
       documentsPlan,
       {
           {"\"attention\": positions is i32[3], expected i32[16]",
-           [](PlanT &, ProgramT &p) { attention(p).positions = random; }},
+           [](PlanT &, ProgramT &p) { attention(p).part->positions = random; }},
           {"\"attention (gradient)\": positions is i32[3], expected i32[16]",
-           [](PlanT &, ProgramT &p) { gradient(p).positions = random; }},
+           [](PlanT &, ProgramT &p) { gradient(p).part->positions = random; }},
           {"positions is view 99",
-           [](PlanT &, ProgramT &p) { attention(p).positions = 99; }},
+           [](PlanT &, ProgramT &p) { attention(p).part->positions = 99; }},
           {"positions are i32[16], expected no gaps",
            [](PlanT &, ProgramT &p) {
-             attention(p).positions = addView(p, 0, DType::i32, {16});
+             attention(p).part->positions = addView(p, 0, DType::i32, {16});
              p.views.back()->strides = {2};
            }},
           {"\"attention\": k is f32[2,12,1,4], expected f32[2,16,1,4]",
@@ -225,7 +230,7 @@ TEST(PlanCheck, documentsAreThereWhenRead) {
   expectRefused(
       documentsPlan,
       {
-          {"\"attention\": documents reads buffer \"documents\" before "
+          {"\"attention\": part.documents reads buffer \"documents\" before "
            "anything was written to it",
            [](PlanT &, ProgramT &p) {
              p.buffers[p.views[documents(p).view]->buffer]->persistent = false;

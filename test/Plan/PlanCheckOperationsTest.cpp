@@ -219,7 +219,8 @@ AttentionT &addAttention(ProgramT &p) {
   op.k = op.v = add(ones, {2, 16, 1, 4}, {128, 8, 4, 1});
   op.out = add(weight, {2, 16, 2, 4}, {128, 8, 4, 1});
   op.lse = add(cos, {2, 2, 16}, {32, 16, 1});
-  op.scale = 0.5f;
+  op.part = std::make_unique<AttentionPartT>();
+  op.part->scale = 0.5f;
   onceOf(p)[1]->op.Set(std::move(op));
   return opOf<AttentionT>(*onceOf(p)[1]);
 }
@@ -239,9 +240,11 @@ TEST(PlanCheck, attention) {
              op.v = op.q;
            }},
           {"window is -1",
-           [](PlanT &, ProgramT &p) { addAttention(p).window = -1; }},
+           [](PlanT &, ProgramT &p) { addAttention(p).part->window = -1; }},
           {"scale is",
-           [](PlanT &, ProgramT &p) { addAttention(p).scale = INFINITY; }},
+           [](PlanT &, ProgramT &p) {
+             addAttention(p).part->scale = INFINITY;
+           }},
           {"not a multiple of 2 key heads",
            [](PlanT &, ProgramT &p) {
              auto &op = addAttention(p);
@@ -256,16 +259,16 @@ TEST(PlanCheck, attention) {
            }},
           {"keep_scale",
            [](PlanT &, ProgramT &p) {
-             auto &op = addAttention(p);
-             op.dropout = std::make_unique<DropoutT>();
-             op.dropout->random = random;
+             auto &dropout = addAttention(p).part->dropout;
+             dropout = std::make_unique<DropoutT>();
+             dropout->random = random;
            }},
           {"dropout.random",
            [](PlanT &, ProgramT &p) {
-             auto &op = addAttention(p);
-             op.dropout = std::make_unique<DropoutT>();
-             op.dropout->keep_scale = 2;
-             op.dropout->random = tokens;
+             auto &dropout = addAttention(p).part->dropout;
+             dropout = std::make_unique<DropoutT>();
+             dropout->keep_scale = 2;
+             dropout->random = tokens;
            }},
       });
 }

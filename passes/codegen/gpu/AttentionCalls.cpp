@@ -13,7 +13,8 @@ namespace {
 template <typename Op> class Attention {
 public:
   explicit Attention(Op op)
-      : op(op), q(stridedView(op.getQ())), k(stridedView(op.getK())) {}
+      : op(op), part(op.getPart()), q(stridedView(op.getQ())),
+        k(stridedView(op.getK())) {}
 
   LogicalResult check() {
     static_assert(attention::classOf(plan::mostHeadElements) &&
@@ -40,13 +41,13 @@ public:
   int64_t headDim() const { return q.shape[3]; }
   bool isBf16() const { return q.element.isBF16(); }
   int headClass() const { return attention::classOf(headDim()); }
-  bool hasDocuments() const { return static_cast<bool>(op.getDocuments()); }
-  bool hasPositions() const { return static_cast<bool>(op.getPositions()); }
-  bool hasKeys() const { return static_cast<bool>(op.getKeyPositions()); }
+  bool hasDocuments() const { return static_cast<bool>(part.documents); }
+  bool hasPositions() const { return static_cast<bool>(part.positions); }
+  bool hasKeys() const { return static_cast<bool>(part.keys); }
   int64_t allKeys() const { // of the sequence
-    return hasKeys() ? static_cast<int64_t>(op.getTotalKeys()) : columns();
+    return hasKeys() ? part.terms.getTotalKeys() : columns();
   }
-  bool hasDropout() const { return op.getRate().convertToDouble() != 0; }
+  bool hasDropout() const { return !part.terms.getRate().isZero(); }
   /// Pointers to `inputs` operands; to where documents begin, which queries and
   /// keys the rows are and to dropout's, null where absent; to `results`
   /// operands.
@@ -65,7 +66,7 @@ public:
     addIf(hasPositions());
     addIf(hasKeys());
     addIf(hasDropout());
-    addIf(hasDropout() && op.getRandom().size() > 1);
+    addIf(hasDropout() && part.random.size() > 1);
     addAll(results);
   }
 
@@ -103,18 +104,18 @@ public:
     StridedView lse = stridedView(op.getLse());
     call.integers({lse.shape[0] == 1 ? 0 : lse.strides[0],
                    lse.shape[1] == 1 ? 0 : lse.strides[1]});
-    double rate = op.getRate().convertToDouble();
-    call.integers({isAligned, isWide, op.getCausal(),
-                   static_cast<int64_t>(op.getWindow()), hasDocuments(),
-                   hasPositions(), hasKeys(), hasDropout()});
+    transformer::AttentionAttr terms = part.terms;
+    double rate = terms.getRate().convertToDouble();
+    call.integers({isAligned, isWide, terms.getCausal(), terms.getWindow(),
+                   hasDocuments(), hasPositions(), hasKeys(), hasDropout()});
     if (hasDropout())
-      call.stream(static_cast<uint32_t>(op.getStream()));
+      call.stream(terms.getStream());
     else
       call.integers({0});
     call.integers(
         {static_cast<int64_t>(static_cast<uint32_t>(rate * 4294967296.0)),
-         op.getHeads() ? static_cast<int64_t>(op.getHeads()) : heads()});
-    call.number(static_cast<float>(op.getScale().convertToDouble()))
+         terms.getTotalHeads() ? terms.getTotalHeads() : heads()});
+    call.number(static_cast<float>(terms.getScale().convertToDouble()))
         .number(static_cast<float>(1.0 / (1.0 - rate)));
   }
 
@@ -153,6 +154,7 @@ public:
 
 private:
   mutable Op op;
+  transformer::AttentionPart part;
   StridedView q, k;
 };
 } // namespace

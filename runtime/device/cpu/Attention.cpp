@@ -251,10 +251,7 @@ void AttentionOperation::finish(const ForwardQueries &queries,
 OperationOr make(const plan::Attention &op, const ProgramOnRank &program) {
   AttentionShape shape;
   MESHWORK_ASSIGN_OR_RETURN(
-      shape, attentionShapeOf(program, op.q(), op.k(),
-                              {op.scale(), op.causal(), op.window(),
-                               op.dropout(), op.documents(), op.positions(),
-                               op.key_positions(), op.total_keys()}));
+      shape, attentionShapeOf(program, op.q(), op.k(), *op.part()));
   ForwardOperands ops;
   MESHWORK_ASSIGN_OR_RETURN(ops.q, queryTensorOf(program, op.q(), shape, "q"));
   MESHWORK_ASSIGN_OR_RETURN(ops.k, keyTensorOf(program, op.k(), shape, "k"));

@@ -260,10 +260,7 @@ void AttentionGradOperation::roundQueries(const Group &group, int64_t index,
 OperationOr make(const plan::AttentionGrad &op, const ProgramOnRank &program) {
   AttentionShape shape;
   MESHWORK_ASSIGN_OR_RETURN(
-      shape, attentionShapeOf(program, op.q(), op.k(),
-                              {op.scale(), op.causal(), op.window(),
-                               op.dropout(), op.documents(), op.positions(),
-                               op.key_positions(), op.total_keys()}));
+      shape, attentionShapeOf(program, op.q(), op.k(), *op.part()));
   GradOperands ops;
   struct Wanted {
     HeadTensor &to;

@@ -58,13 +58,13 @@ absl::Status readIntegers(const ProgramOnRank &program, uint32_t view,
   return absl::OkStatus();
 }
 
-absl::Status checkAttributes(const AttentionAttributes &attributes) {
-  if (!std::isfinite(attributes.scale) || attributes.scale == 0)
+absl::Status checkPart(const plan::AttentionPart &part) {
+  if (!std::isfinite(part.scale()) || part.scale() == 0)
     return absl::InvalidArgumentError(absl::StrCat(
-        "scale is ", attributes.scale, ", expected a finite number but zero"));
-  if (attributes.window < 0)
+        "scale is ", part.scale(), ", expected a finite number but zero"));
+  if (part.window() < 0)
     return absl::InvalidArgumentError(absl::StrCat(
-        "window is ", attributes.window, ", expected 0 (unlimited) or more"));
+        "window is ", part.window(), ", expected 0 (unlimited) or more"));
   return absl::OkStatus();
 }
 
@@ -72,8 +72,8 @@ absl::Status checkAttributes(const AttentionAttributes &attributes) {
 
 absl::StatusOr<AttentionShape>
 attentionShapeOf(const ProgramOnRank &program, uint32_t q, uint32_t k,
-                 const AttentionAttributes &attributes) {
-  MESHWORK_RETURN_IF_ERROR(checkAttributes(attributes));
+                 const plan::AttentionPart &part) {
+  MESHWORK_RETURN_IF_ERROR(checkPart(part));
   Tensor query, key;
   MESHWORK_ASSIGN_OR_RETURN(query, tensorOf(program, q, "q"));
   MESHWORK_ASSIGN_OR_RETURN(key, tensorOf(program, k, "k"));
@@ -95,7 +95,7 @@ attentionShapeOf(const ProgramOnRank &program, uint32_t q, uint32_t k,
     return absl::InvalidArgumentError(
         absl::StrCat("q has ", shape.heads, " heads and k ", shape.kvHeads,
                      ", expected a multiple"));
-  if (shape.rows != shape.sequence && attributes.positions == plan::noView)
+  if (shape.rows != shape.sequence && part.positions() == plan::noView)
     return absl::InvalidArgumentError(
         absl::StrCat("q has ", shape.rows, " rows and k ", shape.sequence,
                      ", expected positions, or as many"));
@@ -103,29 +103,27 @@ attentionShapeOf(const ProgramOnRank &program, uint32_t q, uint32_t k,
     return absl::UnimplementedError(
         absl::StrCat("the sequence is ", std::max(shape.rows, shape.sequence),
                      ", expected at most 2^31"));
-  if (attributes.keyPositions != plan::noView &&
-      (attributes.totalKeys < 1 || attributes.totalKeys > maxSequence))
+  if (part.key_positions() != plan::noView &&
+      (part.total_keys() < 1 || part.total_keys() > maxSequence))
     return absl::InvalidArgumentError(absl::StrCat(
-        "total_keys is ", attributes.totalKeys, ", expected 1 to 2^31"));
-  shape.scale = attributes.scale;
-  shape.causal = attributes.causal;
-  shape.totalKeys = attributes.keyPositions == plan::noView
-                        ? shape.sequence
-                        : attributes.totalKeys;
+        "total_keys is ", part.total_keys(), ", expected 1 to 2^31"));
+  shape.scale = part.scale();
+  shape.causal = part.causal();
+  shape.totalKeys =
+      part.key_positions() == plan::noView ? shape.sequence : part.total_keys();
   // A window as long as the sequence hides nothing of a causal past.
-  shape.window = std::min(attributes.window, shape.totalKeys);
+  shape.window = std::min(part.window(), shape.totalKeys);
   shape.queries = {shape.rows, queryBlockRows};
   shape.keys = {shape.sequence, keyBlockColumns};
-  MESHWORK_RETURN_IF_ERROR(readIntegers(program, attributes.documents,
+  MESHWORK_RETURN_IF_ERROR(readIntegers(program, part.documents(),
                                         {shape.batch, shape.rows}, "documents",
                                         shape.documents));
-  MESHWORK_RETURN_IF_ERROR(readIntegers(program, attributes.positions,
-                                        {shape.rows}, "positions",
-                                        shape.positions));
-  MESHWORK_RETURN_IF_ERROR(readIntegers(program, attributes.keyPositions,
+  MESHWORK_RETURN_IF_ERROR(readIntegers(program, part.positions(), {shape.rows},
+                                        "positions", shape.positions));
+  MESHWORK_RETURN_IF_ERROR(readIntegers(program, part.key_positions(),
                                         {shape.sequence}, "key_positions",
                                         shape.keyPositions));
-  MESHWORK_RETURN_IF_ERROR(readDropout(program, attributes.dropout, shape));
+  MESHWORK_RETURN_IF_ERROR(readDropout(program, part.dropout(), shape));
   return shape;
 }
 

@@ -141,20 +141,10 @@ private:
   }
 };
 
-/// The attributes that Attention and AttentionGrad have in common.
-struct AttentionAttributes {
-  float scale;
-  bool causal;
-  int64_t window;
-  const plan::Dropout *dropout;
-  uint32_t documents, positions, keyPositions; // views, or plan::noView
-  int64_t totalKeys;                           // with keyPositions
-};
-
-/// Settles the shape from q and k; checks attributes.
+/// Settles the shape from q and k; checks what they are told.
 absl::StatusOr<AttentionShape>
 attentionShapeOf(const ProgramOnRank &program, uint32_t q, uint32_t k,
-                 const AttentionAttributes &attributes);
+                 const plan::AttentionPart &part);
 
 /// Operands are of the shape's dtype, results of that or f32.
 enum class Role { operand, result };

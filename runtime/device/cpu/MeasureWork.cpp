@@ -80,8 +80,10 @@ void addAttention(TimedPlan &plan, plan::DType type) {
   gradient.out = forward.out = tensor();
   gradient.lse = forward.lse =
       plan.addTensor(plan::DType::f32, {samples, heads, sequence});
-  gradient.scale = forward.scale = 1 / std::sqrt(static_cast<float>(d));
-  gradient.causal = forward.causal = true;
+  forward.part = std::make_unique<plan::AttentionPartT>();
+  forward.part->scale = 1 / std::sqrt(static_cast<float>(d));
+  forward.part->causal = true;
+  gradient.part = std::make_unique<plan::AttentionPartT>(*forward.part);
   for (uint32_t *view :
        {&gradient.dout, &gradient.dq, &gradient.dk, &gradient.dv})
     *view = tensor();

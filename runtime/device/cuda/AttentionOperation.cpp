@@ -162,9 +162,9 @@ private:
   absl::Status clearDocuments() const {
     if (!read->documents)
       return absl::OkStatus();
-    uint64_t bytes = context.program.views[op.documents()].elements * 4;
+    uint64_t bytes = context.program.views[op.part()->documents()].elements * 4;
     return context.gpu.driver().check(
-        context.gpu.driver().fillBytes(at(op.documents()), 0, bytes,
+        context.gpu.driver().fillBytes(at(op.part()->documents()), 0, bytes,
                                        context.stream),
         "clearing documents");
   }
@@ -181,7 +181,7 @@ private:
     places.v = at(op.v());
     places.out = at(op.out());
     places.lse = at(op.lse());
-    places.documents = at(op.documents());
+    places.documents = at(op.part()->documents());
     if constexpr (isGrad) {
       places.dout = at(op.dout());
       places.dq = at(op.dq());

@@ -9,18 +9,18 @@ namespace {
 template <typename Op> class Reader {
 public:
   Reader(const Op &op, const OperationContext &context)
-      : op(op), context(context) {}
+      : op(op), part(*op.part()), context(context) {}
 
   absl::StatusOr<AttentionProblem> read() const {
     MESHWORK_RETURN_IF_ERROR(checkOptions());
     AttentionProblem problem;
-    problem.scale = op.scale();
-    problem.causal = op.causal();
-    problem.window = op.window();
-    problem.documents = op.documents() != plan::noView;
-    MESHWORK_RETURN_IF_ERROR(readRuns(op.positions(), problem.queries));
-    MESHWORK_RETURN_IF_ERROR(readRuns(op.key_positions(), problem.keys));
-    problem.totalKeys = op.total_keys();
+    problem.scale = part.scale();
+    problem.causal = part.causal();
+    problem.window = part.window();
+    problem.documents = part.documents() != plan::noView;
+    MESHWORK_RETURN_IF_ERROR(readRuns(part.positions(), problem.queries));
+    MESHWORK_RETURN_IF_ERROR(readRuns(part.key_positions(), problem.keys));
+    problem.totalKeys = part.total_keys();
     for (int dim : {0, 1})
       problem.lseStrides[dim] = view(op.lse()).strides[dim];
     MESHWORK_RETURN_IF_ERROR(describe(problem));
@@ -38,7 +38,7 @@ private:
   }
 
   absl::Status checkOptions() const {
-    if (op.dropout())
+    if (part.dropout())
       return absl::UnimplementedError(
           "dropout, whose random numbers only the plan's kernels draw");
     if (view(op.lse()).strides[2] != 1)
@@ -102,6 +102,7 @@ private:
   }
 
   const Op &op;
+  const plan::AttentionPart &part;
   const OperationContext &context;
 };
 } // namespace
@@ -118,8 +119,9 @@ template absl::StatusOr<AttentionProblem> problemOf(const plan::AttentionGrad &,
 
 template <typename Op>
 absl::Status checkForDnn(const Op &op, const OperationContext &context) {
-  if (op.documents() != plan::noView &&
-      (context.arena + context.program.places[op.documents()]) %
+  if (uint32_t documents = op.part()->documents();
+      documents != plan::noView &&
+      (context.arena + context.program.places[documents]) %
               attentionAlignment !=
           0)
     return absl::UnimplementedError(absl::StrCat(

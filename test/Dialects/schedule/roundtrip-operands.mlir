@@ -70,18 +70,18 @@ schedule.program @rank {
     %dq = schedule.view %b5 at 0 : memref<256xi8> to !heads
     %dk = schedule.view %b6 at 0 : memref<256xi8> to !heads
     %dv = schedule.view %b7 at 0 : memref<256xi8> to !heads
-    // CHECK: schedule.attention "core" {{.*}} documents %{{.*}} random %
-    schedule.attention "core" flops 1024 bytes 1088 %q, %k, %v documents %ids : !ids random %random, %number : !random, !number to %o, %lse scale 5.0e-01 causal window 0 rate 0.5 stream 7 heads 4 : !heads, !heads, !heads to !heads, !lse
+    // CHECK: schedule.attention "core" {{.*}} documents %{{.*}} random %{{.*}} causal scale 5.000000e-01 dropout "attn" rate 5.000000e-01 heads 4 :
+    schedule.attention "core" flops 1024 bytes 1088 %q, %k, %v documents %ids : !ids random %random, %number : !random, !number to %o, %lse causal scale 5.0e-01 dropout "attn" rate 0.5 heads 4 : !heads, !heads, !heads to !heads, !lse
     // CHECK: schedule.attention "core" {{.*}} positions %{{.*}} to
-    schedule.attention "core" flops 1024 bytes 1088 %q, %k, %v positions %rows : !rows to %o, %lse scale 5.0e-01 causal window 0 rate 0.0 stream 7 heads 0 : !heads, !heads, !heads to !heads, !lse
-    // CHECK: schedule.attention "core" {{.*}} positions %{{.*}} keys %{{.*}} of 16 to
-    schedule.attention "core" flops 1024 bytes 1088 %q, %k, %v positions %rows : !rows keys %rows : !rows of 16 to %o, %lse scale 5.0e-01 causal window 0 rate 0.0 stream 7 heads 0 : !heads, !heads, !heads to !heads, !lse
-    // CHECK: schedule.attention_grad "core" {{.*}} positions %{{.*}} keys %{{.*}} of 16 to
-    schedule.attention_grad "core" flops 2048 bytes 2112 %q, %k, %v, %o, %lse, %dq positions %rows : !rows keys %rows : !rows of 16 to %dq, %dk, %dv scale 5.0e-01 causal window 0 rate 0.0 stream 7 heads 0 : !heads, !heads, !heads, !heads, !lse, !heads to !heads, !heads, !heads
+    schedule.attention "core" flops 1024 bytes 1088 %q, %k, %v positions %rows : !rows to %o, %lse causal scale 5.0e-01 : !heads, !heads, !heads to !heads, !lse
+    // CHECK: schedule.attention "core" {{.*}} positions %{{.*}} keys %{{.*}} to {{.*}} causal scale 5.000000e-01 keys 16 :
+    schedule.attention "core" flops 1024 bytes 1088 %q, %k, %v positions %rows : !rows keys %rows : !rows to %o, %lse causal scale 5.0e-01 keys 16 : !heads, !heads, !heads to !heads, !lse
+    // CHECK: schedule.attention_grad "core" {{.*}} positions %{{.*}} keys %{{.*}} to {{.*}} causal scale 5.000000e-01 keys 16 :
+    schedule.attention_grad "core" flops 2048 bytes 2112 %q, %k, %v, %o, %lse, %dq positions %rows : !rows keys %rows : !rows to %dq, %dk, %dv causal scale 5.0e-01 keys 16 : !heads, !heads, !heads, !heads, !lse, !heads to !heads, !heads, !heads
     // CHECK: schedule.attention_grad "core" {{.*}} positions %{{.*}} to
-    schedule.attention_grad "core" flops 2048 bytes 2112 %q, %k, %v, %o, %lse, %dq positions %rows : !rows to %dq, %dk, %dv scale 5.0e-01 causal window 0 rate 0.0 stream 7 heads 0 : !heads, !heads, !heads, !heads, !lse, !heads to !heads, !heads, !heads
-    // CHECK: schedule.attention_grad "core" {{.*}} documents %{{.*}} random %
-    schedule.attention_grad "core" flops 2048 bytes 2112 %q, %k, %v, %o, %lse, %dq documents %ids : !ids random %random, %number : !random, !number to %dq, %dk, %dv scale 5.0e-01 causal window 0 rate 0.5 stream 7 heads 4 duplicated : !heads, !heads, !heads, !heads, !lse, !heads to !heads, !heads, !heads
+    schedule.attention_grad "core" flops 2048 bytes 2112 %q, %k, %v, %o, %lse, %dq positions %rows : !rows to %dq, %dk, %dv causal scale 5.0e-01 : !heads, !heads, !heads, !heads, !lse, !heads to !heads, !heads, !heads
+    // CHECK: schedule.attention_grad "core" {{.*}} documents %{{.*}} random %{{.*}} heads 4 duplicated :
+    schedule.attention_grad "core" flops 2048 bytes 2112 %q, %k, %v, %o, %lse, %dq documents %ids : !ids random %random, %number : !random, !number to %dq, %dk, %dv causal scale 5.0e-01 dropout "attn" rate 0.5 heads 4 duplicated : !heads, !heads, !heads, !heads, !lse, !heads to !heads, !heads, !heads
     %whole = schedule.view %b6 at 0 : memref<256xi8> to memref<8x8xf32, strided<[8, 1]>>
     %part = schedule.view %b7 at 0 : memref<256xi8> to memref<4x8xf32, strided<[8, 1]>>
     %more = schedule.view %b5 at 0 : memref<256xi8> to memref<8x8xf32, strided<[8, 1]>>

@@ -63,10 +63,10 @@ schedule.program @rank {
     %dk = schedule.view %two at 512 : memref<1024xi8> to memref<1x8x2x4xf32, strided<[64, 8, 4, 1]>>
     %dv = schedule.view %two at 768 : memref<1024xi8> to memref<1x8x2x4xf32, strided<[64, 8, 4, 1]>>
     %lse = schedule.view %one at 768 : memref<1024xi8> to memref<1x2x8xf32, strided<[16, 8, 1]>>
-    // CHECK: schedule.attention "core" {{.*}} causal window 0
-    schedule.attention "core" flops 1024 bytes 1088 %q, %k, %v to %o, %lse scale 5.0e-01 causal window 0 rate 0.0 stream 7 heads 0 : memref<1x8x2x4xf32, strided<[64, 8, 4, 1]>>, memref<1x8x2x4xf32, strided<[64, 8, 4, 1]>>, memref<1x8x2x4xf32, strided<[64, 8, 4, 1]>> to memref<1x8x2x4xf32, strided<[64, 8, 4, 1]>>, memref<1x2x8xf32, strided<[16, 8, 1]>>
+    // CHECK: schedule.attention "core" {{.*}} causal scale 5.000000e-01 :
+    schedule.attention "core" flops 1024 bytes 1088 %q, %k, %v to %o, %lse causal scale 5.0e-01 : memref<1x8x2x4xf32, strided<[64, 8, 4, 1]>>, memref<1x8x2x4xf32, strided<[64, 8, 4, 1]>>, memref<1x8x2x4xf32, strided<[64, 8, 4, 1]>> to memref<1x8x2x4xf32, strided<[64, 8, 4, 1]>>, memref<1x2x8xf32, strided<[16, 8, 1]>>
     // CHECK: schedule.attention_grad "core"
-    schedule.attention_grad "core" flops 2048 bytes 2112 %q, %k, %v, %o, %lse, %o to %dq, %dk, %dv scale 5.0e-01 causal window 0 rate 0.0 stream 7 heads 0 : memref<1x8x2x4xf32, strided<[64, 8, 4, 1]>>, memref<1x8x2x4xf32, strided<[64, 8, 4, 1]>>, memref<1x8x2x4xf32, strided<[64, 8, 4, 1]>>, memref<1x8x2x4xf32, strided<[64, 8, 4, 1]>>, memref<1x2x8xf32, strided<[16, 8, 1]>>, memref<1x8x2x4xf32, strided<[64, 8, 4, 1]>> to memref<1x8x2x4xf32, strided<[64, 8, 4, 1]>>, memref<1x8x2x4xf32, strided<[64, 8, 4, 1]>>, memref<1x8x2x4xf32, strided<[64, 8, 4, 1]>>
+    schedule.attention_grad "core" flops 2048 bytes 2112 %q, %k, %v, %o, %lse, %o to %dq, %dk, %dv causal scale 5.0e-01 : memref<1x8x2x4xf32, strided<[64, 8, 4, 1]>>, memref<1x8x2x4xf32, strided<[64, 8, 4, 1]>>, memref<1x8x2x4xf32, strided<[64, 8, 4, 1]>>, memref<1x8x2x4xf32, strided<[64, 8, 4, 1]>>, memref<1x2x8xf32, strided<[16, 8, 1]>>, memref<1x8x2x4xf32, strided<[64, 8, 4, 1]>> to memref<1x8x2x4xf32, strided<[64, 8, 4, 1]>>, memref<1x8x2x4xf32, strided<[64, 8, 4, 1]>>, memref<1x8x2x4xf32, strided<[64, 8, 4, 1]>>
     %a = schedule.view %two at 0 : memref<1024xi8> to memref<1x8x8xf32, strided<[64, 8, 1]>>
     %x = schedule.view %three at 0 : memref<1024xi8> to memref<1x8x8xf32, strided<[64, 8, 1]>>
     %first = schedule.view %ids at 0 : memref<32xi8> to memref<i32, strided<[]>>

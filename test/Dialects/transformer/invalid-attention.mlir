@@ -100,7 +100,7 @@ func.func @f(%q: !q, %begins: !begins) {
 !lse = tensor<1x4x4xf32, #transformer.dims<batch, heads, sequence>>
 !rows = tensor<8xi32, #transformer.dims<sequence>>
 func.func @f(%q: !q, %k: !kv, %rows: !rows) {
-  // expected-error@+1 {{(C1) has positions 'tensor<8xi32, #transformer.dims<sequence>>', expected 'tensor<4xi32, #transformer.dims<sequence>>'}}
+  // expected-error@+1 {{(C1) positions is 'tensor<8xi32, #transformer.dims<sequence>>', expected 'tensor<4xi32, #transformer.dims<sequence>>'}}
   %0:2 = transformer.attention %q, %k, %k positions(%rows : !rows) causal scale 0.5 : !q, !kv, !kv -> !q, !lse
   return
 }
@@ -111,8 +111,8 @@ func.func @f(%q: !q, %k: !kv, %rows: !rows) {
 !lse = tensor<1x4x4xf32, #transformer.dims<batch, heads, sequence>>
 !rows = tensor<4xi32, #transformer.dims<sequence>>
 func.func @f(%q: !q, %k: !kv, %rows: !rows) {
-  // expected-error@+1 {{(C1) has keys 'tensor<4xi32, #transformer.dims<sequence>>', expected 'tensor<8xi32, #transformer.dims<sequence>>'}}
-  %0:2 = transformer.attention %q, %k, %k positions(%rows : !rows) keys(%rows : !rows) of 16 causal scale 0.5 : !q, !kv, !kv -> !q, !lse
+  // expected-error@+1 {{(C1) keys is 'tensor<4xi32, #transformer.dims<sequence>>', expected 'tensor<8xi32, #transformer.dims<sequence>>'}}
+  %0:2 = transformer.attention %q, %k, %k positions(%rows : !rows) keys(%rows : !rows) causal scale 0.5 keys 16 : !q, !kv, !kv -> !q, !lse
   return
 }
 
@@ -122,7 +122,7 @@ func.func @f(%q: !q, %k: !kv, %rows: !rows) {
 !rows = tensor<4xi32, #transformer.dims<sequence>>
 func.func @f(%q: !q, %rows: !rows) {
   // expected-error@+1 {{'transformer.attention' op (C3) has keys of 8 and no positions; keys stand beside positions and are of one key or more}}
-  %0:2 = transformer.attention %q, %q, %q keys(%rows : !rows) of 8 causal scale 0.5 : !q, !q, !q -> !q, !lse
+  %0:2 = transformer.attention %q, %q, %q keys(%rows : !rows) causal scale 0.5 keys 8 : !q, !q, !q -> !q, !lse
   return
 }
 
@@ -132,6 +132,51 @@ func.func @f(%q: !q, %rows: !rows) {
 !rows = tensor<4xi32, #transformer.dims<sequence>>
 func.func @f(%q: !q, %lse: !lse, %rows: !rows) {
   // expected-error@+1 {{'transformer.attention_grad' op (C3) has keys of 0; keys stand beside positions and are of one key or more}}
-  %0:3 = transformer.attention_grad %q, %q, %q, %q, %lse, %q positions(%rows : !rows) keys(%rows : !rows) of 0 causal scale 0.5 : !q, !q, !q, !q, !lse, !q -> !q, !q, !q
+  %0:3 = transformer.attention_grad %q, %q, %q, %q, %lse, %q positions(%rows : !rows) keys(%rows : !rows) causal scale 0.5 : !q, !q, !q, !q, !lse, !q -> !q, !q, !q
+  return
+}
+
+// -----
+!q = tensor<1x8x4x2xf32, #transformer.dims<batch, sequence, heads, head_dim>>
+!lse = tensor<1x4x8xf32, #transformer.dims<batch, heads, sequence>>
+func.func @f(%q: !q) {
+  // expected-error@+1 {{(C4) has the attribute 'window', which means nothing on it; expected window, dropout and the like before the types, as `scale` is}}
+  %0:2 = transformer.attention %q, %q, %q causal scale 0.5 {window = 4 : i64} : !q, !q, !q -> !q, !lse
+  return
+}
+
+// -----
+!q = tensor<1x8x4x2xf32, #transformer.dims<batch, sequence, heads, head_dim>>
+!lse = tensor<1x4x8xf32, #transformer.dims<batch, heads, sequence>>
+func.func @f(%q: !q, %lse: !lse) {
+  // expected-error@+1 {{(C4) has the attribute 'dropout_rate', which means nothing on it}}
+  %0:3 = transformer.attention_grad %q, %q, %q, %q, %lse, %q causal scale 0.5 {dropout_rate = 0.1} : !q, !q, !q, !q, !lse, !q -> !q, !q, !q
+  return
+}
+
+// -----
+!q = tensor<1x8x4x2xf32, #transformer.dims<batch, sequence, heads, head_dim>>
+!lse = tensor<1x4x8xf32, #transformer.dims<batch, heads, sequence>>
+func.func @f(%q: !q) {
+  // expected-error@+1 {{expected 'scale'}}
+  %0:2 = transformer.attention %q, %q, %q causal window 4 : !q, !q, !q -> !q, !lse
+  return
+}
+
+// -----
+!q = tensor<1x8x4x2xf32, #transformer.dims<batch, sequence, heads, head_dim>>
+!lse = tensor<1x4x8xf32, #transformer.dims<batch, heads, sequence>>
+func.func @f(%q: !q) {
+  // expected-error@+1 {{'transformer.attention' op (C4) has the attribute 'window', which means nothing on it}}
+  %0:2 = transformer.attention %q, %q, %q scale 0.5 {window = 3 : i64} : !q, !q, !q -> !q, !lse
+  return
+}
+
+// -----
+!q = tensor<1x8x4x2xf32, #transformer.dims<batch, sequence, heads, head_dim>>
+!lse = tensor<1x4x8xf32, #transformer.dims<batch, heads, sequence>>
+func.func @f(%q: !q, %lse: !lse) {
+  // expected-error@+1 {{'transformer.attention_grad' op (C4) has the attribute 'causal', which means nothing on it}}
+  %0:3 = transformer.attention_grad %q, %q, %q, %q, %lse, %q scale 0.5 {causal} : !q, !q, !q, !q, !lse, !q -> !q, !q, !q
   return
 }

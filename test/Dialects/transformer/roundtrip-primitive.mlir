@@ -137,8 +137,8 @@ func.func @attention(%q: !q, %k: !kv, %v: !kv, %begins: tensor<1x8xi32, #transfo
   // CHECK: transformer.attention_grad %[[HALF]], {{.*}} positions(%[[OWN]] : tensor<4xi32, #{{.*}}>) causal scale 5.000000e-01 shared gathered : tensor<1x4x4x2xf32
   %9:3 = transformer.attention_grad %half, %k, %v, %8#0, %8#1, %half positions(%own : !rows) causal scale 0.5 shared gathered
       : !half, !kv, !kv, !half, !half_lse, !half -> !half, !kv, !kv
-  // CHECK: transformer.attention %[[HALF]], %[[HALF]], %[[HALF]] positions(%[[OWN]] : tensor<4xi32, #{{.*}}>) keys(%[[OWN]] : tensor<4xi32, #{{.*}}>) of 8 causal scale 5.000000e-01 shared ring : tensor<1x4x4x2xf32
-  %10:2 = transformer.attention %half, %half, %half positions(%own : !rows) keys(%own : !rows) of 8 causal scale 0.5 shared ring : !half, !half, !half -> !half, !half_lse
+  // CHECK: transformer.attention %[[HALF]], %[[HALF]], %[[HALF]] positions(%[[OWN]] : tensor<4xi32, #{{.*}}>) keys(%[[OWN]] : tensor<4xi32, #{{.*}}>) causal scale 5.000000e-01 keys 8 shared ring : tensor<1x4x4x2xf32
+  %10:2 = transformer.attention %half, %half, %half positions(%own : !rows) keys(%own : !rows) causal scale 0.5 keys 8 shared ring : !half, !half, !half -> !half, !half_lse
   // CHECK: transformer.rotary_table inverse_frequencies [1.000000e+00, 5.000000e-01] scale 1.000000e+00 : tensor<8x4xf32
   %5:2 = transformer.rotary_table inverse_frequencies [1.0, 0.5] scale 1.0 : tensor<8x4xf32, #sd>
   return

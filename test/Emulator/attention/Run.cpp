@@ -213,20 +213,21 @@ Outcome runOnCpu(const Case &c, const Inputs &in) {
   backward.dq = addRows(nullptr);
   backward.dk = addKeys(nullptr);
   backward.dv = addKeys(nullptr);
-  forward.scale = backward.scale = c.scale;
-  forward.causal = backward.causal = c.causal;
-  forward.window = backward.window = c.window;
+  plan::AttentionPartT part;
+  part.scale = c.scale;
+  part.causal = c.causal;
+  part.window = c.window;
   if (c.documents)
-    forward.documents = backward.documents =
+    part.documents =
         program.add(plan::DType::i32, {c.batch, c.rows()},
                     Values(in.documents.begin(), in.documents.end()));
   if (c.parts > 1)
-    forward.positions = backward.positions =
+    part.positions =
         program.add(plan::DType::i32, {c.rows()}, positionsOf<double>(c));
   if (c.hasKeys()) {
-    forward.key_positions = backward.key_positions =
+    part.key_positions =
         program.add(plan::DType::i32, {c.columns()}, keysOf<double>(c));
-    forward.total_keys = backward.total_keys = c.sequence;
+    part.total_keys = c.sequence;
   }
   if (c.rate > 0) {
     plan::DropoutT dropout;
@@ -240,9 +241,10 @@ Outcome runOnCpu(const Case &c, const Inputs &in) {
     if (c.someHeads)
       dropout.first_head =
           program.add(plan::DType::i32, {1}, {double(in.firstHead)});
-    forward.dropout = std::make_unique<plan::DropoutT>(dropout);
-    backward.dropout = std::make_unique<plan::DropoutT>(dropout);
+    part.dropout = std::make_unique<plan::DropoutT>(dropout);
   }
+  forward.part = std::make_unique<plan::AttentionPartT>(part);
+  backward.part = std::make_unique<plan::AttentionPartT>(part);
   EXPECT_TRUE(program.run(forward).ok());
   if (backward.out != forward.out)
     program.write(backward.out, program.read(forward.out));

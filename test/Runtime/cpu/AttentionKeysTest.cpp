@@ -117,7 +117,8 @@ TEST(AttentionKeys, KeyPositionsOutsideOfTheSequenceAreHarmless) {
                               .rate = 0.1,
                               .rows = rowsOf({{0, 150}}),
                               .keys = rowsOf({{20, 170}})});
-    problem.program.write(problem.forward.key_positions, Values(150, position));
+    problem.program.write(problem.forward.part->key_positions,
+                          Values(150, position));
     EXPECT_TRUE(problem.program.run(problem.forward).ok());
     EXPECT_TRUE(problem.program.run(problem.backward).ok());
   }

@@ -143,12 +143,15 @@ AttentionProblem::AttentionProblem(const AttentionCase &c) : shape(c) {
   backward.lse =
       all ? forward.lse : program.add(DType::f32, {c.b, c.heads, c.queries()});
   backward.dout = program.add(c.dtype, queryShape);
-  forward.scale = backward.scale = c.scale;
-  forward.causal = backward.causal = c.causal;
-  forward.window = backward.window = c.window;
-  addDropout();
-  addDocuments();
-  addPositions();
+  plan::AttentionPartT part;
+  part.scale = c.scale;
+  part.causal = c.causal;
+  part.window = c.window;
+  addDropout(part);
+  addDocuments(part);
+  addPositions(part);
+  forward.part = std::make_unique<plan::AttentionPartT>(part);
+  backward.part = std::make_unique<plan::AttentionPartT>(part);
   if (!c.empty)
     writeInputs();
 }
@@ -215,7 +218,7 @@ void AttentionProblem::addFused() {
   backward.dv = slice(gradients, 2);
 }
 
-void AttentionProblem::addDropout() {
+void AttentionProblem::addDropout(plan::AttentionPartT &to) {
   if (shape.rate == 0)
     return;
   plan::DropoutT dropout;
@@ -224,11 +227,10 @@ void AttentionProblem::addDropout() {
   dropout.keep_scale = static_cast<float>(1 / (1 - shape.rate));
   dropout.random = program.add(
       DType::i32, {3}, {double(seed), double(step), double(shape.firstSample)});
-  forward.dropout = std::make_unique<plan::DropoutT>(dropout);
-  backward.dropout = std::make_unique<plan::DropoutT>(dropout);
+  to.dropout = std::make_unique<plan::DropoutT>(dropout);
 }
 
-void AttentionProblem::addDocuments() {
+void AttentionProblem::addDocuments(plan::AttentionPartT &to) {
   if (shape.documents.empty())
     return;
   Values begins;
@@ -236,21 +238,18 @@ void AttentionProblem::addDocuments() {
     for (int64_t r = 0; r < shape.queries(); ++r)
       begins.push_back(
           static_cast<double>(documentOf(shape, b, shape.queryOf(r))));
-  forward.documents = backward.documents =
-      program.add(DType::i32, {shape.b, shape.queries()}, begins);
+  to.documents = program.add(DType::i32, {shape.b, shape.queries()}, begins);
 }
 
-void AttentionProblem::addPositions() {
+void AttentionProblem::addPositions(plan::AttentionPartT &to) {
   if (!shape.rows.empty())
-    forward.positions = backward.positions =
-        program.add(DType::i32, {shape.queries()},
-                    Values(shape.rows.begin(), shape.rows.end()));
+    to.positions = program.add(DType::i32, {shape.queries()},
+                               Values(shape.rows.begin(), shape.rows.end()));
   if (shape.keys.empty())
     return;
-  forward.key_positions = backward.key_positions =
-      program.add(DType::i32, {shape.keyRows()},
-                  Values(shape.keys.begin(), shape.keys.end()));
-  forward.total_keys = backward.total_keys = shape.s;
+  to.key_positions = program.add(DType::i32, {shape.keyRows()},
+                                 Values(shape.keys.begin(), shape.keys.end()));
+  to.total_keys = shape.s;
 }
 
 AttentionReference AttentionProblem::reference() const {

@@ -53,9 +53,9 @@ struct AttentionProblem {
 private:
   void addOperands();
   void addFused();
-  void addDropout();
-  void addDocuments();
-  void addPositions();
+  void addDropout(plan::AttentionPartT &to);
+  void addDocuments(plan::AttentionPartT &to);
+  void addPositions(plan::AttentionPartT &to);
   void writeInputs();
   Values ofKeys(const Values &whole) const;
 

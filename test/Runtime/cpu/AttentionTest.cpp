@@ -122,7 +122,7 @@ TEST(Attention, HiddenBlocksAreNotRead) {
 TEST(Attention, DocumentsOutsideOfTheSequenceAreHarmless) {
   for (double begin : {-5.0, 100000.0}) {
     AttentionProblem problem({.s = 200, .causal = true, .documents = {1}});
-    problem.program.write(problem.forward.documents, Values(200, begin));
+    problem.program.write(problem.forward.part->documents, Values(200, begin));
     EXPECT_TRUE(problem.program.run(problem.forward).ok());
     EXPECT_TRUE(problem.program.run(problem.backward).ok());
   }
@@ -189,7 +189,8 @@ TEST(Attention, PositionsOutsideOfTheSequenceAreHarmless) {
                               .window = 30,
                               .rate = 0.1,
                               .rows = rowsOf({{0, 150}})});
-    problem.program.write(problem.forward.positions, Values(150, position));
+    problem.program.write(problem.forward.part->positions,
+                          Values(150, position));
     EXPECT_TRUE(problem.program.run(problem.forward).ok());
     EXPECT_TRUE(problem.program.run(problem.backward).ok());
   }
@@ -283,9 +284,9 @@ TEST(Attention, DropoutFollowsTheGlobalHead) {
   AttentionProblem whole(c);
   c.heads = c.kvHeads = 2;
   AttentionProblem shard(c);
-  for (auto *op : {&shard.forward.dropout, &shard.backward.dropout}) {
-    (*op)->heads = 4;
-    (*op)->first_head = shard.program.add(DType::i32, {1}, {2});
+  for (auto *part : {&shard.forward.part, &shard.backward.part}) {
+    (*part)->dropout->heads = 4;
+    (*part)->dropout->first_head = shard.program.add(DType::i32, {1}, {2});
   }
   auto part = [&](uint32_t view) {
     return headsOf(whole.program.read(view), 4, whole.shape.d, 2, 2);
@@ -305,7 +306,7 @@ TEST(Attention, DropoutFollowsTheGlobalHead) {
                           std::pair{shard.backward.dv, whole.backward.dv}})
     EXPECT_EQ(shard.program.read(of), part(like));
   // Counted from its own first head it would drop something else.
-  shard.forward.dropout->first_head = plan::noView;
+  shard.forward.part->dropout->first_head = plan::noView;
   ASSERT_TRUE(shard.program.run(shard.forward).ok());
   EXPECT_NE(shard.program.read(shard.forward.out), part(whole.forward.out));
 }
@@ -401,17 +402,17 @@ TEST(Attention, RefusesBadShapes) {
             "instruction \"under.test\" (Attention): q has 4 heads and k 3, "
             "expected a multiple");
   op = problem.forward;
-  op.scale = 0;
+  op.part->scale = 0;
   EXPECT_EQ(problem.program.run(op).message(),
             "instruction \"under.test\" (Attention): scale is 0, expected a "
             "finite number but zero");
   op = problem.forward;
-  op.window = -1;
+  op.part->window = -1;
   EXPECT_EQ(problem.program.run(op).message(),
             "instruction \"under.test\" (Attention): window is -1, expected 0 "
             "(unlimited) or more");
   op = problem.forward;
-  op.documents = problem.program.add(DType::i32, {1, 7});
+  op.part->documents = problem.program.add(DType::i32, {1, 7});
   EXPECT_NE(problem.program.run(op).message().find("documents"),
             std::string::npos);
   op = problem.forward;
@@ -419,16 +420,16 @@ TEST(Attention, RefusesBadShapes) {
   EXPECT_NE(problem.program.run(op).message().find(
                 "q has 8 rows and k 16, expected positions, or as many"),
             std::string::npos);
-  op.positions = problem.program.add(DType::i32, {7});
+  op.part->positions = problem.program.add(DType::i32, {7});
   EXPECT_NE(problem.program.run(op).message().find("positions"),
             std::string::npos);
   op = problem.forward;
-  op.key_positions = problem.program.add(DType::i32, {8});
+  op.part->key_positions = problem.program.add(DType::i32, {8});
   EXPECT_NE(problem.program.run(op).message().find(
                 "total_keys is 0, expected 1 to 2^31"),
             std::string::npos);
-  op.total_keys = 8;
-  op.key_positions = problem.program.add(DType::i32, {7});
+  op.part->total_keys = 8;
+  op.part->key_positions = problem.program.add(DType::i32, {7});
   EXPECT_NE(problem.program.run(op).message().find("key_positions"),
             std::string::npos);
 }

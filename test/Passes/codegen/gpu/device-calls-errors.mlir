@@ -18,7 +18,7 @@ schedule.program @rank arena 65536 {
     %lse = schedule.view %1 at 0 : memref<32768xi8> to memref<1x1x2xf32, strided<[2, 2, 1]>>
     %o = schedule.view %1 at 64 : memref<32768xi8> to memref<1x2x1x512xf32, strided<[1024, 512, 512, 1]>>
     // expected-error @+1 {{has heads of 512 elements, expected at most 256 on a GPU}}
-    schedule.attention "x" flops 0 bytes 0 %q, %q, %q to %o, %lse scale 1.0 causal window 0 rate 0.0 stream 0 heads 0 : memref<1x2x1x512xf32, strided<[1024, 512, 512, 1]>>, memref<1x2x1x512xf32, strided<[1024, 512, 512, 1]>>, memref<1x2x1x512xf32, strided<[1024, 512, 512, 1]>> to memref<1x2x1x512xf32, strided<[1024, 512, 512, 1]>>, memref<1x1x2xf32, strided<[2, 2, 1]>>
+    schedule.attention "x" flops 0 bytes 0 %q, %q, %q to %o, %lse causal scale 1.0 : memref<1x2x1x512xf32, strided<[1024, 512, 512, 1]>>, memref<1x2x1x512xf32, strided<[1024, 512, 512, 1]>>, memref<1x2x1x512xf32, strided<[1024, 512, 512, 1]>> to memref<1x2x1x512xf32, strided<[1024, 512, 512, 1]>>, memref<1x1x2xf32, strided<[2, 2, 1]>>
 
     %b = schedule.view %0 at 0 : memref<16384xi8> to memref<1x2x1x8xbf16, strided<[16, 8, 8, 1]>>
     %p = schedule.view %0 at 64 : memref<16384xi8> to memref<2xi32, strided<[1]>>
@@ -26,6 +26,6 @@ schedule.program @rank arena 65536 {
     %narrow = schedule.view %1 at 64 : memref<32768xi8> to memref<1x2x1x8xbf16, strided<[16, 8, 8, 1]>>
     %wide = schedule.view %1 at 128 : memref<32768xi8> to memref<1x2x1x8xf32, strided<[16, 8, 8, 1]>>
     // expected-error @+1 {{has results of 'f32' and 'bf16', expected one type on a GPU}}
-    schedule.attention_grad "x" flops 0 bytes 0 %b, %b, %b, %b, %l, %b positions %p : memref<2xi32, strided<[1]>> keys %p : memref<2xi32, strided<[1]>> of 4 to %wide, %wide, %narrow scale 1.0 causal window 0 rate 0.0 stream 0 heads 0 : memref<1x2x1x8xbf16, strided<[16, 8, 8, 1]>>, memref<1x2x1x8xbf16, strided<[16, 8, 8, 1]>>, memref<1x2x1x8xbf16, strided<[16, 8, 8, 1]>>, memref<1x2x1x8xbf16, strided<[16, 8, 8, 1]>>, memref<1x1x2xf32, strided<[2, 2, 1]>>, memref<1x2x1x8xbf16, strided<[16, 8, 8, 1]>> to memref<1x2x1x8xf32, strided<[16, 8, 8, 1]>>, memref<1x2x1x8xf32, strided<[16, 8, 8, 1]>>, memref<1x2x1x8xbf16, strided<[16, 8, 8, 1]>>
+    schedule.attention_grad "x" flops 0 bytes 0 %b, %b, %b, %b, %l, %b positions %p : memref<2xi32, strided<[1]>> keys %p : memref<2xi32, strided<[1]>> to %wide, %wide, %narrow causal scale 1.0 keys 4 : memref<1x2x1x8xbf16, strided<[16, 8, 8, 1]>>, memref<1x2x1x8xbf16, strided<[16, 8, 8, 1]>>, memref<1x2x1x8xbf16, strided<[16, 8, 8, 1]>>, memref<1x2x1x8xbf16, strided<[16, 8, 8, 1]>>, memref<1x1x2xf32, strided<[2, 2, 1]>>, memref<1x2x1x8xbf16, strided<[16, 8, 8, 1]>> to memref<1x2x1x8xf32, strided<[16, 8, 8, 1]>>, memref<1x2x1x8xf32, strided<[16, 8, 8, 1]>>, memref<1x2x1x8xbf16, strided<[16, 8, 8, 1]>>
   }
 }
