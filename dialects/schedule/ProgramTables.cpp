@@ -4,6 +4,7 @@
 #include "dialects/mesh/Mesh.h"
 #include "dialects/schedule/Views.h"
 #include "dialects/transformer/Facts.h"
+#include "dialects/transformer/FileForms.h"
 #include "meshwork/Plan/Frame.h"
 #include "meshwork/Plan/Instructions.h"
 #include "meshwork/Text/Escape.h"
@@ -199,6 +200,25 @@ std::unique_ptr<plan::ResultT> ProgramTables::result(ResultOp op) {
   return entry;
 }
 
+static std::vector<std::unique_ptr<plan::FilePieceT>>
+filePieces(Attribute files, ArrayRef<int64_t> shape) {
+  std::vector<std::unique_ptr<plan::FilePieceT>> pieces;
+  for (plan::FilePieceT &piece :
+       transformer::formOf(cast<ArrayAttr>(files), shape))
+    pieces.push_back(std::make_unique<plan::FilePieceT>(std::move(piece)));
+  return pieces;
+}
+
+static void addFiles(ParameterOp op, plan::ParameterT &to) {
+  if (ArrayAttr files = op.getFilesAttr())
+    to.files = filePieces(files, op.getShape());
+  if (ArrayAttr others = op.getOtherFilesAttr())
+    for (Attribute other : others) {
+      to.other_files.push_back(std::make_unique<plan::OtherFilesT>());
+      to.other_files.back()->pieces = filePieces(other, op.getShape());
+    }
+}
+
 void ProgramTables::addDeclaration(Operation *op) {
   llvm::TypeSwitch<Operation *>(op)
       .Case([&](InputOp op) { table->inputs.push_back(input(op)); })
@@ -217,6 +237,7 @@ void ProgramTables::addDeclaration(Operation *op) {
                  op.getStates().getAsRange<StateAttr>(), op.getViews()))
           entry->states.push_back(stateOf(state, view));
         entry->layer = layerNumber(op);
+        addFiles(op, *entry);
         table->parameters.push_back(std::move(entry));
       });
 }

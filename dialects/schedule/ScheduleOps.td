@@ -261,6 +261,7 @@ def Schedule_ResultOp : Schedule_Op<"result"> {
 def Schedule_ParameterOp : Schedule_Op<"parameter"> {
   let summary = "Names a trained tensor of `shape` and its states, each with the view of a rank's part of it";
   let description = [{
+    `files` and `other_files` are those of `transformer.parameter`.
     (C1) as many views as states; the states are `#schedule.state`, of different names, one of them the weight.
     ```mlir
     schedule.parameter "w" [64] of [8, 8] #transformer.init<normal, 0.0, 0.02>
@@ -268,7 +269,8 @@ def Schedule_ParameterOp : Schedule_Op<"parameter"> {
       : memref<8x8xf32, strided<[8, 1]>>, memref<8x8xf32, strided<[8, 1]>>
     ```
   }];
-  let arguments = (ins StrAttr:$name, DenseI64ArrayAttr:$file_shape, DenseI64ArrayAttr:$shape, AnyAttr:$init, ArrayAttr:$states, Variadic<AnyMemRef>:$views);
+  let arguments = (ins StrAttr:$name, DenseI64ArrayAttr:$file_shape, DenseI64ArrayAttr:$shape, AnyAttr:$init, ArrayAttr:$states, Variadic<AnyMemRef>:$views,
+                       OptionalAttr<ArrayAttr>:$files, OptionalAttr<ArrayAttr>:$other_files);
   let assemblyFormat = "$name $file_shape `of` $shape $init $states `(` $views `)` attr-dict `:` type($views)";
   let hasVerifier = 1; // C1
 }

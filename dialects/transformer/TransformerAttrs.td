@@ -69,6 +69,28 @@ def Transformer_InitAttr : Transformer_Attr<"Init", "init"> {
   let hasCustomAssemblyFormat = 1;
 }
 
+def Transformer_FileAttr : Transformer_Attr<"File", "file"> {
+  let summary = "Tensors of files, each with a part of a parameter";
+  let description = [{
+    One tensor, or as many as dim number `along` of the parameter has indices:
+    then `{}` stands for the number in the name, alone between dots, and counts
+    up `from` a number (0). `at` and `size` tell which box of the parameter they
+    hold (all of it), `shape` the shape of one tensor (the box without the
+    counted dim). A tensor that holds more than its part says where the part
+    begins in it: `offset`, in the dims of `shape`.
+    ```mlir
+    #transformer.file<"h.0.experts.{}.w1" along 0 from 1>
+    #transformer.file<"h.0.experts.up" at [0, 0, 0] size [4, 8, 16] shape [4, 16, 16] offset [0, 8, 0]>
+    ```
+  }];
+  let parameters = (ins "::mlir::StringAttr":$pattern, "int32_t":$along, "int64_t":$first,
+                        OptionalArrayRefParameter<"int64_t">:$begin, OptionalArrayRefParameter<"int64_t">:$extent,
+                        OptionalArrayRefParameter<"int64_t">:$shape, OptionalArrayRefParameter<"int64_t">:$offset);
+  let hasCustomAssemblyFormat = 1;
+}
+def Transformer_FilesAttr : TypedArrayAttrBase<Transformer_FileAttr, "list of #transformer.file">;
+def Transformer_OtherFilesAttr : TypedArrayAttrBase<Transformer_FilesAttr, "list of lists of #transformer.file">;
+
 def Transformer_Reduction : Transformer_Enum<"Reduction", "how a reduction combines", [
   I32EnumCase<"add", 0>, I32EnumCase<"max", 1>]>;
 def Transformer_ReductionAttr : Transformer_EnumAttr<Transformer_Reduction, "reduction">;

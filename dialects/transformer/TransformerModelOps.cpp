@@ -1,6 +1,7 @@
 // Model ops: verifiers, and what they are made of.
 #include "dialects/transformer/Dims.h"
 #include "dialects/transformer/Facts.h"
+#include "dialects/transformer/FileForms.h"
 #include "dialects/transformer/Transformer.h"
 #include <cmath>
 
@@ -81,6 +82,8 @@ LogicalResult ParameterOp::verify() {
       layer && (layer.getInt() < 0 || layer.getInt() >= mostLayers))
     return emitOpError() << "(C5) is of layer " << layer.getInt()
                          << ", expected 0 to " << mostLayers - 1;
+  if (failed(verifyFiles(*this)))
+    return failure();
   return verifyInit(*this);
 }
 

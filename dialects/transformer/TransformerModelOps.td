@@ -24,6 +24,10 @@ def Transformer_ParameterOp : Transformer_KeptOp<"parameter", [], [Transformer_S
     files; a file may hold the same elements, row-major, under `file_shape`.
     Tied weights are one parameter used twice. Weight decay leaves out
     parameters whose file shape has fewer than two dims.
+
+    What files hold in several tensors lists them in `files`, such as one for
+    each expert. They are written, and their names and indices decide the initial
+    values. Each list behind `or` is another form that is read if a file has it.
     (C1) the result has a static shape.
     Where the result is one rank's part, `global_shape` is the whole's.
     (C2) `file_shape` has as many elements as the whole.
@@ -33,24 +37,32 @@ def Transformer_ParameterOp : Transformer_KeptOp<"parameter", [], [Transformer_S
     that the parameter belongs to. Recompute policies and budgets go by it, and
     by no name; without it there are no layers.
     (C5) `layer` is from 0 to 65535.
+    (C6) tensors of `files` hold each element once, have names of their own, and lie in one tensor of each other form.
+    (C7) tensors of `files` all have two dims or more, or none has; `file_shape` is not given too.
     ```mlir
     %w = transformer.parameter "wte.weight" init <normal, 0.0, 0.02>
         : tensor<50257x768xf32, #transformer.dims<vocab, embed>>
     %n = transformer.parameter "h.3.ln_1.weight" layer 3 init <constant, 1.0>
         : tensor<768xf32, #transformer.dims<embed>>
+    %e = transformer.parameter "h.3.experts.up" layer 3 init <normal, 0.0, 0.02>
+        files [#transformer.file<"h.3.experts.{}.up.weight" along 0>]
+        or [[#transformer.file<"h.3.experts.up">]]
+        : tensor<8x64x16xf32, #transformer.dims<experts, expert_ffn, embed>>
     ```
   }];
   let arguments = (ins StrAttr:$name, Transformer_InitAttr:$init,
                        OptionalAttr<DenseI64ArrayAttr>:$file_shape, OptionalAttr<DenseI64ArrayAttr>:$global_shape,
-                       OptionalAttr<I64Attr>:$layer);
+                       OptionalAttr<I64Attr>:$layer, OptionalAttr<Transformer_FilesAttr>:$files, OptionalAttr<Transformer_OtherFilesAttr>:$other_files);
   let results = (outs Transformer_FloatTensor:$result);
-  let assemblyFormat = "$name (`layer` $layer^)? `init` $init (`file_shape` $file_shape^)? (`of` $global_shape^)? attr-dict `:` type($result)";
-  let hasVerifier = 1; // C1 C2 C3 C4 C5; that names differ, by the function's gate
+  let assemblyFormat = "$name (`layer` $layer^)? `init` $init (`file_shape` $file_shape^)? (`files` $files^)? (`or` $other_files^)? (`of` $global_shape^)? attr-dict `:` type($result)";
+  let hasVerifier = 1; // C1 C2 C3 C4 C5 C6 C7; that names differ, by the function's gate
   let extraClassDeclaration = [{
     /// The shape of the whole parameter.
     ::llvm::ArrayRef<int64_t> getWholeShape();
-    /// The shape in files: `file_shape`, or the whole's.
+    /// The shape in files: `file_shape`, or the whole's; of what `files` hold, the whole's.
     ::llvm::ArrayRef<int64_t> getShapeInFile();
+    /// Whether its tensors in files have two dims or more.
+    bool isMatrixInFiles();
   }];
 }
 

@@ -2,6 +2,7 @@
 #include "absl/strings/str_cat.h"
 #include "lib/Explain/Format.h"
 #include "lib/Explain/Listing.h"
+#include "lib/Plan/FileForms.h"
 #include "lib/Plan/Operands.h"
 #include "lib/Plan/Programs.h"
 #include "lib/Plan/Shards.h"
@@ -62,6 +63,15 @@ private:
             {"type", typeText(info.dtype, info.shape)}};
   }
 
+  static Json filesOf(const plan::Parameter &parameter) {
+    Json list = Json::array();
+    for (const plan::FilePieceT &piece : plan::writtenForm(parameter))
+      list.push_back({{"first", plan::tensorName(piece, 0)},
+                      {"count", plan::tensorsOf(piece)},
+                      {"shape", piece.shape}});
+    return list;
+  }
+
   Json parameters() const {
     Json list = Json::array();
     for (const plan::Parameter *p : orEmpty(program.parameters())) {
@@ -69,6 +79,8 @@ private:
           {"name", textOf(p->name())},
           {"file_shape", std::vector<int64_t>(orEmpty(p->file_shape()).begin(),
                                               orEmpty(p->file_shape()).end())}};
+      if (orEmpty(p->files()).size() > 0)
+        one.emplace("files", filesOf(*p));
       for (const plan::State *state : orEmpty(p->states()))
         one.emplace(textOf(state->name()), tensor(plan::viewOf(state->part())));
       list.push_back(std::move(one));

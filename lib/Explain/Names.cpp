@@ -2,6 +2,8 @@
 #include "absl/strings/str_cat.h"
 #include "lib/Explain/Format.h"
 #include "lib/Explain/Why.h"
+#include "lib/Plan/FileForms.h"
+#include "lib/Plan/SavedTensors.h"
 #include "lib/Plan/Views.h"
 #include "lib/Spec/Diagnostic.h"
 #include "meshwork/Text/Counted.h"
@@ -78,6 +80,19 @@ absl::Status unknown(const NameSet &parameters, const NameSet &others,
   return absl::InvalidArgumentError(absl::StrCat(
       "no parameter, value or buffer is called ", quote(query), hint));
 }
+
+/// The parameter that a tensor in files is a part of.
+std::optional<std::string> ownerOf(const plan::Plan &plan,
+                                   std::string_view file) {
+  for (const plan::Parameter *parameter : plan::distinctParameters(plan)) {
+    if (orEmpty(parameter->files()).size() == 0)
+      continue;
+    for (const plan::FilePieceT &piece : plan::writtenForm(*parameter))
+      if (plan::numberOf(piece, file))
+        return parameter->name()->str();
+  }
+  return std::nullopt;
+}
 } // namespace
 
 bool matchesGlob(std::string_view pattern, std::string_view name) {
@@ -108,6 +123,8 @@ absl::StatusOr<std::vector<std::string>> findNames(const plan::Plan &plan,
   Why why(plan);
   NameSet values(why.names().begin(), why.names().end());
   std::string whole(query);
+  if (auto owner = ownerOf(plan, query); owner && !parameters.count(whole))
+    return std::vector<std::string>{*owner};
   std::vector<std::string> found;
   for (const NameSet *names : {&parameters, &values, &buffers}) {
     if (!whole.empty() && names->count(whole))

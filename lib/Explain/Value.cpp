@@ -9,6 +9,7 @@
 #include "lib/Explain/Story.h"
 #include "lib/Explain/Why.h"
 #include "lib/Plan/Copies.h"
+#include "lib/Plan/FileForms.h"
 #include "lib/Plan/Shards.h"
 #include "meshwork/Text/Counted.h"
 #include <algorithm>
@@ -71,15 +72,26 @@ void Story::addPart(const std::string &role, const plan::Sharded *sharded) {
                    typeText(info.dtype, info.shape), splitOf(sharded)});
 }
 
+namespace {
+/// "[64,16]", of several tensors "a.0.w to a.7.w [64,16]".
+std::string filesText(const plan::Parameter &p) {
+  std::vector<std::string> texts;
+  for (const plan::FilePieceT &piece : plan::writtenForm(p)) {
+    bool isNamed = orEmpty(p.files()).size() > 0;
+    texts.push_back(absl::StrCat(isNamed ? clean(plan::namesText(piece)) + " ["
+                                         : std::string("["),
+                                 absl::StrJoin(piece.shape, ","), "]"));
+  }
+  return absl::StrJoin(texts, ", ");
+}
+} // namespace
+
 void Story::addParameter(const plan::Parameter &p) {
   uint64_t elements = 1;
-  std::string shape;
-  for (int64_t size : orEmpty(p.file_shape())) {
+  for (int64_t size : orEmpty(p.shape()))
     elements *= static_cast<uint64_t>(size);
-    absl::StrAppend(&shape, shape.empty() ? "" : ",", size);
-  }
-  head = absl::StrCat(clean(p.name()), ": a parameter, [", shape,
-                      "] in files, ", counted(elements, "element"),
+  head = absl::StrCat(clean(p.name()), ": a parameter, ", filesText(p),
+                      " in files, ", counted(elements, "element"),
                       "\n  starts as ", initText(p), "\n");
   for (const plan::State *state : orEmpty(p.states()))
     addPart(absl::StrReplaceAll(state->name()->str(), {{"_", " "}}),

@@ -173,6 +173,7 @@ absl::Status checkPlan(const Plan &plan, uint64_t *rehearsed) {
         !status.ok())
       return bad("program ", i, ": ", status.message());
   MESHWORK_RETURN_IF_ERROR(checkSharedParameters(plan));
+  MESHWORK_RETURN_IF_ERROR(checkFileNames(plan));
   uint64_t ranksRehearsed = 0;
   absl::Status status =
       checkMeetings(plan, std::move(transfers), ranksRehearsed);

@@ -63,6 +63,10 @@ absl::Status checkState(const ProgramCheck &check);
 absl::Status checkParameters(const ProgramCheck &check);
 /// Programs that have the same parameter agree on it, and ranks hold all of it.
 absl::Status checkSharedParameters(const Plan &plan);
+/// The parameter's shape has been checked.
+absl::Status checkFiles(const Parameter &parameter);
+/// Files of different parameters have different names. After the programs.
+absl::Status checkFileNames(const Plan &plan);
 absl::Status checkAsync(const ProgramCheck &check);
 /// Ranks that meet inside a counted repeat run it equally often.
 absl::Status checkCounts(const ProgramCheck &check);

@@ -159,6 +159,7 @@ absl::Status checkParameter(const ProgramCheck &check,
   if (inFile != elements)
     return bad("its shape has ", elements,
                " elements, the product of file_shape is ", inFile);
+  MESHWORK_RETURN_IF_ERROR(checkFiles(parameter));
   MESHWORK_RETURN_IF_ERROR(checkInit(parameter));
   return checkStates(check, parameter);
 }

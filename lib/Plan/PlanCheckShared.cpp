@@ -1,6 +1,7 @@
 // Parameters of several programs: one global tensor, of which ranks of all of
 // them hold blocks.
 #include "absl/strings/str_join.h"
+#include "lib/Plan/FileForms.h"
 #include "lib/Plan/PlanCheckInternal.h"
 #include "lib/Plan/Programs.h"
 #include "lib/Plan/SameViews.h"
@@ -52,9 +53,10 @@ bool sameStates(const Parameter &a, const Parameter &b) {
 
 bool agree(const Parameter &a, const Parameter &b) {
   return sameNumbers(a.shape(), b.shape()) &&
-         sameNumbers(a.file_shape(), b.file_shape()) && a.init() == b.init() &&
-         a.init_a() == b.init_a() && a.init_b() == b.init_b() &&
-         sameSharding(&masterOf(a), &masterOf(b)) && sameStates(a, b);
+         sameNumbers(a.file_shape(), b.file_shape()) && sameForms(a, b) &&
+         a.init() == b.init() && a.init_a() == b.init_a() &&
+         a.init_b() == b.init_b() && sameSharding(&masterOf(a), &masterOf(b)) &&
+         sameStates(a, b);
 }
 
 /// What is known of one name.
@@ -124,7 +126,7 @@ absl::Status addHolder(const Plan &plan, uint32_t program,
     if (tensor.parameter != parameter && !agree(*tensor.parameter, *parameter))
       return bad("parameter ", quote(parameter->name()), ": programs ",
                  tensor.program, " and ", program,
-                 " disagree on its shape, init or sharding");
+                 " disagree on its shape, files, init or sharding");
     std::vector<uint32_t> holder;
     for (uint32_t axis : splitAxes(plan, *parameter))
       for (uint32_t i = 0; i < at.size(); ++i)

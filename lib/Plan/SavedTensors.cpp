@@ -1,4 +1,5 @@
 #include "lib/Plan/SavedTensors.h"
+#include "absl/container/flat_hash_set.h"
 #include "lib/Plan/Shards.h"
 #include "lib/Plan/Views.h"
 #include "meshwork/Plan/Frame.h"
@@ -40,6 +41,16 @@ SavedTensor tensorOf(const Program &program, uint32_t number,
   return tensor;
 }
 } // namespace
+
+std::vector<const Parameter *> distinctParameters(const Plan &plan) {
+  std::vector<const Parameter *> parameters;
+  absl::flat_hash_set<std::string_view> known;
+  for (const Program *program : *plan.programs())
+    for (const Parameter *parameter : orEmpty(program->parameters()))
+      if (known.insert(parameter->name()->string_view()).second)
+        parameters.push_back(parameter);
+  return parameters;
+}
 
 std::vector<ParametersByName> parametersByName(const Plan &plan) {
   std::vector<ParametersByName> programs;

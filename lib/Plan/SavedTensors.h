@@ -32,6 +32,9 @@ struct SavedTensor {
 /// programs.
 std::vector<SavedTensor> savedTensors(const Plan &plan);
 
+/// Each parameter as the first program has it, in the order of programs.
+std::vector<const Parameter *> distinctParameters(const Plan &plan);
+
 using ParametersByName =
     absl::flat_hash_map<std::string_view, const Parameter *>;
 /// Of each program.

@@ -227,8 +227,7 @@ struct BuildUpdatePass : impl::BuildUpdatePassBase<BuildUpdatePass> {
     StringRef name = parameter.getName();
     auto type = withElement(parameter.getType(), b.getF32Type());
     optimizer::Settings own = values;
-    if (parameter.getShapeInFile().size() < 2 &&
-        own.count(optimizer::weightDecay))
+    if (!parameter.isMatrixInFiles() && own.count(optimizer::weightDecay))
       own[optimizer::weightDecay] = 0;
     std::vector<optimizer::State> states = method->states(values);
     SmallVector<StateKey> keys = {{StateKind::master, name}};

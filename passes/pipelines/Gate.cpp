@@ -3,6 +3,7 @@
 #include "dialects/schedule/Schedule.h"
 #include "dialects/transformer/Dims.h"
 #include "dialects/transformer/Facts.h"
+#include "dialects/transformer/FileForms.h"
 #include "dialects/transformer/StepFunctions.h"
 #include "mlir/Dialect/Func/IR/FuncOps.h"
 #include "mlir/Pass/Pass.h"
@@ -64,6 +65,25 @@ LogicalResult checkDims(func::FuncOp loss) {
   return failure(walked.wasInterrupted());
 }
 
+/// Tensors in files have one parameter each; labels C3, C6.
+static LogicalResult checkFileNames(func::FuncOp loss) {
+  std::vector<plan::PieceNames> names;
+  std::vector<transformer::ParameterOp> owners;
+  loss.walk([&](transformer::ParameterOp op) {
+    plan::addNames(transformer::formsOf(op), names);
+    owners.resize(names.size(), op);
+  });
+  std::optional<plan::SameName> same = plan::findSameName(names);
+  if (!same)
+    return success();
+  InFlightDiagnostic diag = owners[same->other].emitOpError()
+                            << "(C6) its file \"" << names[same->other].pattern
+                            << "\" may have the name of another's, \""
+                            << names[same->one].pattern << "\"";
+  diag.attachNote(owners[same->one].getLoc()) << "which is of this one";
+  return diag;
+}
+
 /// A model as users may write it: one function, parameters of distinct names.
 LogicalResult checkInput(ModuleOp module) {
   auto loss = functionOf(module, StepFunction::loss);
@@ -100,8 +120,8 @@ LogicalResult checkInput(ModuleOp module) {
       op.emitOpError("stands in a model; models consist of transformer ops");
       fine = false;
     }
-  return success(fine && succeeded(checkLayers(loss)) &&
-                 succeeded(checkStages(loss)));
+  return success(fine && succeeded(checkFileNames(loss)) &&
+                 succeeded(checkLayers(loss)) && succeeded(checkStages(loss)));
 }
 
 /// Reports each op for which `isLeft` holds.

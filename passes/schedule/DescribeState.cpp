@@ -71,7 +71,8 @@ static void describeParameter(transformer::ParameterOp op,
       builder, op.getLoc(), op.getNameAttr(),
       builder.getDenseI64ArrayAttr(op.getShapeInFile()),
       builder.getDenseI64ArrayAttr(op.getWholeShape()), op.getInit(),
-      builder.getArrayAttr(states), views);
+      builder.getArrayAttr(states), views, op.getFilesAttr(),
+      op.getOtherFilesAttr());
   setLayer(described, layerOf(op));
 }
 

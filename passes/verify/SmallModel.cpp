@@ -71,8 +71,11 @@ static Type resized(Type type, const SmallSizes &sizes) {
 }
 
 static void resizeOp(Operation *op, const SmallSizes &sizes) {
-  if (auto parameter = dyn_cast<ParameterOp>(op))
+  if (auto parameter = dyn_cast<ParameterOp>(op)) {
     parameter.removeFileShapeAttr();
+    parameter.removeFilesAttr();
+    parameter.removeOtherFilesAttr();
+  }
   if (auto embedding = dyn_cast<EmbeddingOp>(op))
     if (std::optional<uint64_t> id = embedding.getPaddingId())
       embedding.setPaddingId(*id %

@@ -16,6 +16,12 @@ std::vector<int64_t> shapeOf(const StoredTensor &tensor,
   return isNumber(state) ? std::vector<int64_t>() : tensor.shape;
 }
 
+plan::FileForm writtenForm(const StoredTensor &tensor) {
+  return tensor.files.empty()
+             ? plan::wholeForm(tensor.name, tensor.shape, tensor.fileShape)
+             : tensor.files;
+}
+
 namespace {
 template <typename... Parts> absl::Status wrong(const Parts &...parts) {
   return absl::DataLossError(absl::StrCat(parts...));
@@ -125,6 +131,16 @@ absl::Status checkStates(const Manifest &manifest, const StoredTensor &tensor) {
   return absl::OkStatus();
 }
 
+absl::Status checkFiles(const StoredTensor &tensor) {
+  if (tensor.files.empty())
+    return absl::OkStatus();
+  for (const plan::FilePieceT &piece : tensor.files)
+    if (!isPrintableName(piece.pattern))
+      return wrong("expected names of files that are not empty and have no "
+                   "control characters");
+  return plan::checkForms(tensor.shape, {tensor.files});
+}
+
 absl::Status checkTensor(const Manifest &manifest, const StoredTensor &tensor) {
   if (!isPrintableName(tensor.name))
     return wrong("expected a name that is not empty and has no control "
@@ -137,7 +153,26 @@ absl::Status checkTensor(const Manifest &manifest, const StoredTensor &tensor) {
     return wrong("has the shape ", text(tensor.fileShape),
                  " in files, expected as many elements as in ",
                  text(tensor.shape));
+  MESHWORK_RETURN_IF_ERROR(checkFiles(tensor));
   return checkStates(manifest, tensor);
+}
+
+/// Names of files meet nowhere, and can be listed.
+absl::Status checkFileNames(const Manifest &manifest) {
+  std::vector<plan::PieceNames> names;
+  int64_t tensors = 0;
+  for (const StoredTensor &tensor : manifest.tensors) {
+    plan::FileForm form = writtenForm(tensor);
+    plan::addNames({form}, names);
+    tensors += plan::tensorsOf(form);
+    if (tensors > plan::mostTensorsOfModel)
+      return wrong("has more than ", plan::mostTensorsOfModel,
+                   " tensors in files");
+  }
+  if (auto same = plan::findSameName(names))
+    return wrong("its files ", quote(names[same->one].pattern), " and ",
+                 quote(names[same->other].pattern), " may be of the same name");
+  return absl::OkStatus();
 }
 
 struct Bytes {
@@ -193,6 +228,7 @@ absl::Status checkManifest(const Manifest &manifest) {
     if (!status.ok())
       return wrong("tensor ", quote(tensor.name), ": ", status.message());
   }
+  MESHWORK_RETURN_IF_ERROR(checkFileNames(manifest));
   return checkBytes(manifest);
 }
 

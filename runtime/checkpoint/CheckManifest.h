@@ -8,7 +8,9 @@
 namespace meshwork::runtime {
 
 inline constexpr char manifestFormat[] = "meshwork-checkpoint";
-inline constexpr uint64_t manifestVersion = 1;
+/// From 2 on a tensor may have `files`. Without them 1 is written, so older
+/// releases read it too.
+inline constexpr uint64_t manifestVersion = 2, versionWithoutFiles = 1;
 /// No model has more; keeps the corners of a box countable.
 inline constexpr size_t maxStoredDims = 16;
 

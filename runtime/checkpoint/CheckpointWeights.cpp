@@ -9,23 +9,26 @@
 
 namespace meshwork::runtime {
 namespace {
+/// A tensor in files, as a region of one of the checkpoint.
+struct FileTensor {
+  TensorInfo info;
+  const StoredTensor *of;
+  plan::Block region;
+};
+
 class CheckpointWeights final : public SafeTensorsReader {
 public:
   explicit CheckpointWeights(std::shared_ptr<const Checkpoint> of)
       : checkpoint(std::move(of)) {
-    for (const StoredTensor &tensor : checkpoint->manifest().tensors) {
-      TensorInfo &info = infos[tensor.name];
-      info = {"F32", {}, 1};
-      for (int64_t size : tensor.fileShape) {
-        info.shape.push_back(static_cast<uint64_t>(size));
-        info.numElements *= static_cast<uint64_t>(size);
-      }
-    }
+    for (const StoredTensor &tensor : checkpoint->manifest().tensors)
+      for (const plan::FilePieceT &piece : writtenForm(tensor))
+        for (int64_t i = 0; i < plan::tensorsOf(piece); ++i)
+          add(tensor, piece, i);
   }
 
   const TensorInfo *find(std::string_view name) const override {
-    auto found = infos.find(name);
-    return found == infos.end() ? nullptr : &found->second;
+    auto found = tensors.find(name);
+    return found == tensors.end() ? nullptr : &found->second.info;
   }
   absl::Status read(std::string_view name,
                     absl::Span<float> out) const override {
@@ -40,7 +43,7 @@ public:
                          absl::Span<float> out) const override;
   std::vector<std::string> names() const override {
     std::vector<std::string> all;
-    for (const auto &[name, info] : infos)
+    for (const auto &[name, tensor] : tensors)
       all.push_back(name);
     return all;
   }
@@ -53,8 +56,18 @@ public:
   }
 
 private:
+  void add(const StoredTensor &tensor, const plan::FilePieceT &piece,
+           int64_t i) {
+    plan::Block region = plan::regionOf(piece, i);
+    TensorInfo info{"F32",
+                    {piece.shape.begin(), piece.shape.end()},
+                    static_cast<uint64_t>(plan::elementsOf(region))};
+    tensors[plan::tensorName(piece, i)] = {std::move(info), &tensor,
+                                           std::move(region)};
+  }
+
   std::shared_ptr<const Checkpoint> checkpoint;
-  std::map<std::string, TensorInfo, std::less<>> infos;
+  std::map<std::string, FileTensor, std::less<>> tensors;
 };
 
 /// The largest box that begins at element `first`, in row-major order, and
@@ -82,21 +95,23 @@ int64_t boxFrom(const std::vector<int64_t> &shape, int64_t first, int64_t count,
 
 absl::Status CheckpointWeights::readRange(std::string_view name, uint64_t first,
                                           absl::Span<float> out) const {
-  const TensorInfo *info = find(name);
-  if (!info)
+  auto found = tensors.find(name);
+  if (found == tensors.end())
     return absl::NotFoundError(absl::StrCat("there is no tensor ", quote(name),
                                             " in ", quote(checkpoint->path())));
-  if (first > info->numElements || out.size() > info->numElements - first)
+  const auto &[info, of, region] = found->second;
+  if (first > info.numElements || out.size() > info.numElements - first)
     return absl::InvalidArgumentError(
-        absl::StrCat("tensor ", quote(name), " has ", info->numElements,
+        absl::StrCat("tensor ", quote(name), " has ", info.numElements,
                      " elements, expected ", out.size(), " from ", first));
-  const std::vector<int64_t> &shape = checkpoint->find(name)->shape;
   std::vector<int64_t> begin, extent;
   while (!out.empty()) {
-    int64_t count = boxFrom(shape, static_cast<int64_t>(first),
+    int64_t count = boxFrom(region.extent, static_cast<int64_t>(first),
                             static_cast<int64_t>(out.size()), begin, extent);
+    for (size_t dim = 0; dim < begin.size(); ++dim)
+      begin[dim] += region.begin[dim];
     MESHWORK_RETURN_IF_ERROR(
-        checkpoint->read(name, plan::weightState, begin, extent,
+        checkpoint->read(of->name, plan::weightState, begin, extent,
                          out.first(static_cast<size_t>(count))));
     out.remove_prefix(static_cast<size_t>(count));
     first += static_cast<uint64_t>(count);

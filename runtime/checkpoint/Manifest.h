@@ -6,6 +6,7 @@
 #pragma once
 
 #include "absl/status/statusor.h"
+#include "lib/Plan/FileForms.h"
 #include <cstdint>
 #include <map>
 #include <string>
@@ -48,7 +49,12 @@ struct StoredTensor {
   std::vector<int64_t> shape;     // as the model sees it; boxes are of it
   std::vector<int64_t> fileShape; // the same elements in the shape files have
   std::vector<StoredState> states;
+  plan::FileForm files =
+      {}; // of what files hold in several tensors; else empty
 };
+
+/// Its tensors in files of weights.
+plan::FileForm writtenForm(const StoredTensor &tensor);
 
 inline bool isNumber(const StoredState &state) {
   return !state.boxes.empty() && state.boxes.front().begin.empty();

@@ -19,7 +19,13 @@ constexpr Field fileFields[] = {{"name", Field::text},
 constexpr Field tensorFields[] = {{"name", Field::text},
                                   {"shape", Field::list, shape},
                                   {"file_shape", Field::list, fileShape},
+                                  {"files", Field::list, pieces, true},
                                   {"states", Field::list, states}};
+constexpr Field pieceFields[] = {{"name", Field::text},
+                                 {"counted", Field::list, pieceCounted},
+                                 {"begin", Field::list, pieceBegin},
+                                 {"extent", Field::list, pieceExtent},
+                                 {"shape", Field::list, pieceShape}};
 constexpr Field stateFields[] = {{"name", Field::text},
                                  {"dtype", Field::text},
                                  {"boxes", Field::list, boxes}};
@@ -34,6 +40,8 @@ absl::Span<const Field> fieldsOf(Kind kind) {
     return fileFields;
   case tensor:
     return tensorFields;
+  case piece:
+    return pieceFields;
   case state:
     return stateFields;
   default:
@@ -61,6 +69,7 @@ std::string ManifestHandler::expected() const {
     return "an object";
   case files:
   case tensors:
+  case pieces:
   case states:
     return "objects in the list";
   case options:
@@ -73,6 +82,10 @@ std::string ManifestHandler::expected() const {
     return "[file, offset, [begins], [extents]] as a box";
   case shape:
   case fileShape:
+  case pieceCounted:
+  case pieceBegin:
+  case pieceExtent:
+  case pieceShape:
   case boxBegin:
   case boxExtent:
     return "whole numbers from 0 to 2^63 - 1";
@@ -106,6 +119,8 @@ std::string *ManifestHandler::textField() {
     return &manifest.files.back().name;
   if (kind() == tensor)
     return &lastTensor().name;
+  if (kind() == piece)
+    return &lastPiece().pattern;
   if (kind() == state)
     return pending->name == "name" ? &lastState().name : &lastState().dtype;
   return pending->name == "format"     ? &format
@@ -119,6 +134,14 @@ std::vector<int64_t> *ManifestHandler::numbersHere() {
     return &lastTensor().shape;
   case fileShape:
     return &lastTensor().fileShape;
+  case pieceCounted:
+    return &counted;
+  case pieceBegin:
+    return &lastPiece().begin;
+  case pieceExtent:
+    return &lastPiece().extent;
+  case pieceShape:
+    return &lastPiece().shape;
   case boxBegin:
     return &lastBox().begin;
   case boxExtent:

@@ -29,9 +29,9 @@ bool ManifestHandler::number_unsigned(number_unsigned_t value) {
     return unexpected(absl::StrCat("the number ", value));
   *to = value;
   pending = nullptr;
-  if (to == &version && version != manifestVersion)
+  if (to == &version && (version == 0 || version > manifestVersion))
     return fail(absl::StrCat(
-        "has version ", version, ", this release reads ", manifestVersion,
+        "has version ", version, ", this release reads 1 to ", manifestVersion,
         ": use the release that wrote it, or a newer one"));
   return true;
 }
@@ -102,6 +102,11 @@ bool ManifestHandler::start_object(std::size_t) {
     manifest.tensors.emplace_back();
     return open(tensor);
   }
+  if (kind() == pieces) {
+    lastTensor().files.emplace_back();
+    counted.clear();
+    return open(piece);
+  }
   if (kind() == states) {
     lastTensor().states.emplace_back();
     return open(state);
@@ -124,10 +129,24 @@ bool ManifestHandler::start_array(std::size_t) {
 bool ManifestHandler::end_object() {
   absl::Span<const Field> fields = fieldsOf(kind());
   for (size_t i = 0; i < fields.size(); ++i)
-    if (!(stack.back().seen >> i & 1))
+    if (!fields[i].isOptional && !(stack.back().seen >> i & 1))
       return fail(
           absl::StrCat(where(), "lacks the key ", quote(fields[i].name)));
+  if (kind() == piece && !endPiece())
+    return false;
   stack.pop_back();
+  return true;
+}
+
+bool ManifestHandler::endPiece() {
+  if (counted.empty())
+    return true;
+  if (counted.size() != 2 || counted[0] >= int64_t{maxStoredDims})
+    return fail(absl::StrCat(where(), "has \"counted\" [",
+                             absl::StrJoin(counted, ","),
+                             "], expected [dim, first number] or []"));
+  lastPiece().counted = static_cast<int32_t>(counted[0]);
+  lastPiece().first = counted[1];
   return true;
 }
 

@@ -1,5 +1,6 @@
 // The grammar of a manifest: a state machine over JSON events. Objects have all
-// their keys, once each, in any order but for what a later one is checked by.
+// their keys, once each, in any order but for what a later one is checked by;
+// those that are optional at most once.
 #pragma once
 
 #include "lib/Text/JsonHandler.h"
@@ -19,6 +20,12 @@ enum Kind : uint8_t {
   tensor,
   shape,
   fileShape,
+  pieces,
+  piece,
+  pieceCounted,
+  pieceBegin,
+  pieceExtent,
+  pieceShape,
   states,
   state,
   boxes,
@@ -32,6 +39,7 @@ struct Field {
   std::string_view name;
   enum What : uint8_t { text, number, list, object } what;
   Kind kind = none; // of what a list or an object holds
+  bool isOptional = false;
 };
 
 absl::Span<const Field> fieldsOf(Kind kind);
@@ -57,9 +65,7 @@ public:
   bool start_array(std::size_t);
   bool end_array();
   /// Of another release, and for all that is known not damaged.
-  bool isOfOtherVersion() const {
-    return version != 0 && version != manifestVersion;
-  }
+  bool isOfOtherVersion() const { return version > manifestVersion; }
 
 private:
   struct Frame {
@@ -76,15 +82,19 @@ private:
   std::vector<int64_t> *numbersHere();
   bool boxNumber(uint64_t value);
   bool open(Kind inner);
+  bool endPiece();
 
   StoredTensor &lastTensor() { return manifest.tensors.back(); }
   StoredState &lastState() { return lastTensor().states.back(); }
+  plan::FilePieceT &lastPiece() { return lastTensor().files.back(); }
   StoredBox &lastBox() { return lastState().boxes.back(); }
 
   std::vector<Frame> stack;
   const Field *pending = nullptr; // the key whose value comes
   std::string optionName, format, ownHash;
   uint64_t version = 0;
+  std::vector<int64_t>
+      counted; // of the piece: dim and first number, or nothing
 };
 
 } // namespace meshwork::runtime::manifest

@@ -1,7 +1,9 @@
+#include "runtime/checkpoint/CheckManifest.h"
 #include "runtime/checkpoint/HashedFile.h"
 #include "runtime/checkpoint/Manifest.h"
 #include <absl/strings/str_cat.h>
 #include <absl/strings/str_join.h>
+#include <algorithm>
 #include <nlohmann/json.hpp>
 
 namespace meshwork::runtime {
@@ -39,10 +41,32 @@ std::string textOf(const StoredState &state) {
       "}");
 }
 
+std::string textOf(const plan::FilePieceT &piece) {
+  std::vector<int64_t> counted;
+  if (piece.counted >= 0)
+    counted = {piece.counted, piece.first};
+  return absl::StrCat("{\"name\":", quoted(piece.pattern),
+                      ",\"counted\":", numbers(counted),
+                      ",\"begin\":", numbers(piece.begin),
+                      ",\"extent\":", numbers(piece.extent),
+                      ",\"shape\":", numbers(piece.shape), "}");
+}
+
+/// Nothing where it is one tensor: the form that older releases read.
+std::string filesText(const StoredTensor &tensor) {
+  if (tensor.files.empty())
+    return "";
+  return absl::StrCat(
+      ",\"files\":", list(tensor.files, ",", [](const plan::FilePieceT &piece) {
+        return textOf(piece);
+      }));
+}
+
 std::string textOf(const StoredTensor &tensor) {
   return absl::StrCat(
       "{\"name\":", quoted(tensor.name), ",\"shape\":", numbers(tensor.shape),
-      ",\"file_shape\":", numbers(tensor.fileShape), ",\"states\":",
+      ",\"file_shape\":", numbers(tensor.fileShape), filesText(tensor),
+      ",\"states\":",
       list(tensor.states, ",",
            [](const StoredState &state) { return textOf(state); }),
       "}");
@@ -66,10 +90,18 @@ std::string textOf(const std::map<std::string, std::string> &options) {
 }
 } // namespace
 
+static uint64_t versionOf(const Manifest &manifest) {
+  bool hasFiles = std::any_of(
+      manifest.tensors.begin(), manifest.tensors.end(),
+      [](const StoredTensor &tensor) { return !tensor.files.empty(); });
+  return hasFiles ? manifestVersion : versionWithoutFiles;
+}
+
 std::string manifestText(const Manifest &manifest) {
   std::string text = absl::StrCat(
-      "{\"format\":\"meshwork-checkpoint\",\"version\":1,\"producer\":",
-      quoted(manifest.producer), ",\n\"step\":", manifest.progress.step,
+      "{\"format\":\"meshwork-checkpoint\",\"version\":", versionOf(manifest),
+      ",\"producer\":", quoted(manifest.producer),
+      ",\n\"step\":", manifest.progress.step,
       ",\"updates\":", manifest.progress.updates,
       ",\"samples\":", manifest.progress.samples,
       ",\n\"options\":", textOf(manifest.options), ",\n\"files\":",

@@ -22,12 +22,7 @@ namespace {
 constexpr uint64_t wordsPerBlock = 4;
 constexpr size_t chunkWords = 1024; // stays in the first-level cache
 
-struct Stream {
-  uint64_t seed;
-  uint64_t nameHash;
-};
-
-void fillWords(Stream stream, uint64_t firstBlock, uint32_t *words,
+void fillWords(InitStream stream, uint64_t firstBlock, uint32_t *words,
                size_t numBlocks) {
   philox4x32_key_t key = {{static_cast<uint32_t>(stream.seed),
                            static_cast<uint32_t>(stream.seed >> 32)}};
@@ -106,16 +101,16 @@ void uniforms(const uint32_t *words, float *out, size_t count, float low,
 
 } // namespace
 
-void initialize(const plan::Parameter &parameter, uint64_t seed,
+uint64_t hashOfName(std::string_view tensor) {
+  return XXH3_64bits(tensor.data(), tensor.size());
+}
+
+void initialize(const plan::Parameter &parameter, InitStream stream,
                 absl::Span<float> out, uint64_t firstElement) {
   if (parameter.init() == plan::InitKind::constant) {
     std::fill(out.begin(), out.end(), parameter.init_a());
     return;
   }
-  std::string_view name;
-  if (parameter.name())
-    name = {parameter.name()->c_str(), parameter.name()->size()};
-  Stream stream{seed, XXH3_64bits(name.data(), name.size())};
   uint32_t words[chunkWords];
   float values[chunkWords];
   size_t done = 0;

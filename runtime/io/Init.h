@@ -2,10 +2,13 @@
 // index, and of nothing else; not of the mesh, the order of tensors, the number
 // of threads or the machine.
 //
-//   initialize(*parameter, seed, absl::MakeSpan(weights));
+//   initialize(*parameter, {seed, hashOfName("wte.weight")},
+//              absl::MakeSpan(weights));
 //
-// Block b of tensor t is Philox4x32-10 with key (seed low, seed high) and
-// counter (b low, b high, h low, h high), h = XXH3-64 of the name; its four
+// The tensor is that of the files (lib/Plan/FileForms.h): a parameter that
+// files hold in several tensors starts as several parameters of these names
+// would. Block b of tensor t is Philox4x32-10 with key (seed low, seed high)
+// and counter (b low, b high, h low, h high), h = XXH3-64 of the name; its four
 // words give elements 4b .. 4b + 3:
 //   normal   mean + deviation * z; words 0 and 1 give two z by Box and Muller
 //            (Ann. Math. Stat. 29 (1958) 610), words 2 and 3 two more:
@@ -16,6 +19,7 @@
 #pragma once
 
 #include <cstdint>
+#include <string_view>
 
 #include <absl/types/span.h>
 
@@ -23,9 +27,16 @@
 
 namespace meshwork::runtime {
 
-/// Writes elements firstElement .. firstElement + out.size() of the parameter's
-/// row-major order. A split at any place gives the same values.
-void initialize(const plan::Parameter &parameter, uint64_t seed,
+/// What a tensor's values are drawn by.
+struct InitStream {
+  uint64_t seed, nameHash;
+};
+uint64_t hashOfName(std::string_view tensor);
+
+/// Writes elements firstElement .. firstElement + out.size() of the row-major
+/// order of a tensor in files, by the parameter's rule. A split at any place
+/// gives the same values.
+void initialize(const plan::Parameter &parameter, InitStream stream,
                 absl::Span<float> out, uint64_t firstElement = 0);
 
 } // namespace meshwork::runtime

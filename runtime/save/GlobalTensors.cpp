@@ -2,6 +2,7 @@
 #include "absl/container/flat_hash_map.h"
 #include "absl/container/flat_hash_set.h"
 #include "lib/Plan/Checked.h"
+#include "lib/Plan/FileForms.h"
 #include "lib/Plan/Programs.h"
 #include "runtime/machine/Bf16.h"
 #include <set>
@@ -29,22 +30,6 @@ void copyAsF32(const Strided &from, const Box &box, float *to) {
     for (int64_t i = 0; i < run.count; ++i)
       to[run.dst + i * run.dstStride] = fromBf16(bits[i * run.srcStride]);
   });
-}
-
-/// The part that a block lies in, as a rank holds it.
-struct Held {
-  HostView host;
-  Strided part;
-};
-
-absl::StatusOr<Held> held(const Rank &rank, const Holder &holder,
-                          const std::string &name, StatePart part) {
-  uint32_t view = savedPart(*find(rank.program(), name), part).view();
-  absl::StatusOr<HostView> host = rank.toHost(view);
-  MESHWORK_RETURN_IF_ERROR(host.status());
-  Strided inShape =
-      inPartShape(host->tensor, holder.shape, rank.view(view).contiguous);
-  return Held{std::move(*host), std::move(inShape)};
 }
 
 std::vector<float> packed(const Strided &from, const plan::Block &block) {
@@ -113,40 +98,63 @@ std::vector<GlobalTensor> globalTensors(const plan::Plan &plan,
   return tensors;
 }
 
-absl::Status assemble(const GlobalTensor &tensor, StatePart part,
-                      LocalRanks ranks, BlockExchange *exchange,
-                      absl::Span<float> out) {
-  const auto &shape = orEmpty(tensor.parameter->shape());
-  std::vector<int64_t> strides = rowMajor({shape.begin(), shape.end()});
-  std::string name = tensor.parameter->name()->str();
+absl::StatusOr<const Strided *> Assembly::held(const GlobalTensor &tensor,
+                                               const Holder &holder) {
+  if (last != tensor.parameter)
+    parts.clear();
+  last = tensor.parameter;
+  auto known = parts.find(holder.rank);
+  if (known != parts.end())
+    return &known->second.part;
+  const Rank &rank = *ranks[holder.rank];
+  uint32_t view =
+      savedPart(*find(rank.program(), last->name()->str()), part).view();
+  absl::StatusOr<HostView> host = rank.toHost(view);
+  MESHWORK_RETURN_IF_ERROR(host.status());
+  Strided inShape =
+      inPartShape(host->tensor, holder.shape, rank.view(view).contiguous);
+  Held &kept = parts[holder.rank];
+  kept = {*std::move(host), std::move(inShape)};
+  return &kept.part;
+}
+
+namespace {
+/// A block to where it lies in a region of the tensor. `first` is its first
+/// element in `from`.
+void copyTo(const plan::Block &region, const plan::Block &block,
+            const Strided &from, int64_t first, absl::Span<float> out) {
+  std::vector<int64_t> strides = rowMajor(region.extent);
+  int64_t to = offsetOf(strides, block.begin) - offsetOf(strides, region.begin);
+  copyAsF32(from, Box(block.extent, from.strides, strides, first, to),
+            out.data());
+}
+} // namespace
+
+absl::Status Assembly::take(const GlobalTensor &tensor,
+                            const plan::Block &region, absl::Span<float> out) {
   for (const Holder &holder : tensor.holders) {
-    const Rank *rank = ranks[holder.rank].get();
-    absl::StatusOr<Held> from = Held();
-    if (rank)
-      from = held(*rank, holder, name, part);
-    MESHWORK_RETURN_IF_ERROR(from.status());
-    if (rank && ranks[0]) {
-      copyAsF32(from->part,
-                Box(holder.block.extent, from->part.strides, strides,
-                    offsetOf(from->part.strides, holder.block.offset),
-                    offsetOf(strides, holder.block.begin)),
-                out.data());
+    std::optional<plan::Block> block = plan::sharedBlock(holder.block, region);
+    bool isHere = ranks[holder.rank] != nullptr, isRoot = ranks[0] != nullptr;
+    if (!block || (!isHere && !isRoot)) // nothing, or between two others
+      continue;
+    const Strided *from = nullptr;
+    if (isHere)
+      MESHWORK_ASSIGN_OR_RETURN(from, held(tensor, holder));
+    if (isHere && isRoot) {
+      copyTo(region, *block, *from, offsetOf(from->strides, block->offset),
+             out);
       continue;
     }
-    if (!rank && !ranks[0])
-      continue; // Between two other processes.
-    std::vector<int64_t> order = rowMajor(holder.block.extent);
-    Box box(holder.block.extent, order, strides, 0,
-            offsetOf(strides, holder.block.begin));
-    std::vector<float> values(static_cast<size_t>(box.elements()));
-    if (rank)
-      values = packed(from->part, holder.block);
+    std::vector<float> values(static_cast<size_t>(plan::elementsOf(*block)));
+    if (isHere)
+      values = packed(*from, *block);
     MESHWORK_RETURN_IF_ERROR(
         exchange->toRoot(holder.rank, absl::MakeSpan(values)));
-    if (!rank)
-      copyAsF32({reinterpret_cast<std::byte *>(values.data()), plan::DType::f32,
-                 holder.block.extent, order},
-                box, out.data());
+    if (!isHere)
+      copyTo(region, *block,
+             {reinterpret_cast<std::byte *>(values.data()), plan::DType::f32,
+              block->extent, rowMajor(block->extent)},
+             0, out);
   }
   return absl::OkStatus();
 }

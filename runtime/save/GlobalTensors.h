@@ -7,6 +7,7 @@
 #include "runtime/comm/Mesh.h"
 #include "runtime/io/SafeTensors.h"
 #include "runtime/rank/Rank.h"
+#include <map>
 
 namespace meshwork::runtime {
 
@@ -55,11 +56,34 @@ public:
 /// The ranks of this process, by number; null where a rank is elsewhere.
 using LocalRanks = absl::Span<const std::unique_ptr<Rank>>;
 
-/// Fills `out` with the whole tensor, in f32 and row-major, where rank 0 is.
-/// Elsewhere `out` is empty and blocks are sent. `exchange` may be null when
-/// all ranks are here.
-absl::Status assemble(const GlobalTensor &tensor, StatePart part,
-                      LocalRanks ranks, BlockExchange *exchange,
-                      absl::Span<float> out);
+/// Puts regions of tensors together from their blocks.
+class Assembly {
+public:
+  /// `exchange` may be null when all ranks are here.
+  Assembly(StatePart part, LocalRanks ranks, BlockExchange *exchange)
+      : part(part), ranks(ranks), exchange(exchange) {}
+
+  /// Fills `out` with a region of the tensor, in f32 and row-major, where rank
+  /// 0 is. Elsewhere `out` is empty and blocks are sent: all processes ask for
+  /// the same regions in the same order.
+  absl::Status take(const GlobalTensor &tensor, const plan::Block &region,
+                    absl::Span<float> out);
+
+private:
+  /// A rank's part as the host sees it.
+  struct Held {
+    HostView host;
+    Strided part;
+  };
+  absl::StatusOr<const Strided *> held(const GlobalTensor &tensor,
+                                       const Holder &holder);
+
+  StatePart part;
+  LocalRanks ranks;
+  BlockExchange *exchange;
+  // Of the last tensor, by rank: what comes from a device comes once.
+  const plan::Parameter *last = nullptr;
+  std::map<uint32_t, Held> parts;
+};
 
 } // namespace meshwork::runtime

@@ -27,6 +27,8 @@ std::vector<StoredTensor> storedTensors(const plan::Plan &plan) {
                     orEmpty(parameter.shape()).end());
     to.fileShape.assign(orEmpty(parameter.file_shape()).begin(),
                         orEmpty(parameter.file_shape()).end());
+    if (orEmpty(parameter.files()).size() > 0)
+      to.files = plan::writtenForm(parameter);
     for (const plan::SavedState &state : tensor.states)
       to.states.push_back({state.name, plan::storedType(state), {}});
   }

@@ -1,10 +1,14 @@
 // Which tensor of a file is which parameter.
 #include "absl/strings/str_join.h"
 #include "lib/Plan/Checked.h"
+#include "lib/Plan/FileForms.h"
+#include "lib/Plan/SavedTensors.h"
 #include "runtime/io/Files.h"
 #include "runtime/io/HubNames.h"
 #include "runtime/io/IoStatus.h"
 #include "runtime/rank/Names.h"
+#include "runtime/save/NamesInFile.h"
+#include "runtime/save/RenamedWeights.h"
 #include "runtime/save/Weights.h"
 #include <algorithm>
 #include <cstring>
@@ -14,105 +18,128 @@ namespace meshwork::runtime {
 namespace {
 constexpr uint64_t comparedAtOnce = 1 << 20; // elements
 
-/// A file's tensors under the plan's names.
-class Renamed final : public SafeTensorsReader {
-public:
-  using Names = std::map<std::string, std::string, std::less<>>;
-  Renamed(std::shared_ptr<const SafeTensorsReader> file, Names inFile)
-      : file(std::move(file)), inFile(std::move(inFile)) {}
-
-  const TensorInfo *find(std::string_view name) const override {
-    return file->find(nameOf(name));
-  }
-  absl::Status read(std::string_view name,
-                    absl::Span<float> out) const override {
-    return file->read(nameOf(name), out);
-  }
-  absl::Status readRange(std::string_view name, uint64_t first,
-                         absl::Span<float> out) const override {
-    return file->readRange(nameOf(name), first, out);
-  }
-  std::vector<std::string> paths() const override { return file->paths(); }
-  std::vector<std::string> names() const override {
-    std::vector<std::string> all;
-    for (const auto &[name, other] : inFile)
-      all.push_back(name);
-    return all;
-  }
-
-private:
-  std::string_view nameOf(std::string_view name) const {
-    auto found = inFile.find(name);
-    return found == inFile.end() ? name : found->second;
-  }
-
-  std::shared_ptr<const SafeTensorsReader> file;
-  Names inFile;
-};
-
 class Match {
 public:
-  Match(const plan::Plan &plan, const SafeTensorsReader &file) : file(file) {
-    for (const plan::Program *program : *plan.programs())
-      for (const plan::Parameter *parameter :
-           plan::orEmpty(program->parameters()))
-        parameters.try_emplace(parameter->name()->str(), parameter);
-  }
+  Match(const plan::Plan &plan, const SafeTensorsReader &file);
 
   absl::Status findParameters();
   absl::Status findRest(bool readsHead);
-  Renamed::Names inFile;                // by the plan's name
+  RenamedWeights::Places places;        // by the plan's name
   std::map<std::string, size_t> counts; // of the skipped, by kind
 
 private:
-  std::string nameInFile(const std::string &parameter);
+  using Forms = std::vector<plan::FileForm>;
+  const plan::FileForm &chooseForm(const Forms &forms);
+  absl::Status checkTensor(const std::string &found,
+                           const plan::FilePieceT &piece);
+  absl::Status claimPiece(const plan::FilePieceT &piece);
+  void place(const plan::FileForm &written, const plan::FileForm &chosen);
   absl::Status compareHead(const std::string &embedding);
   const std::string *tiedEmbedding() const;
   absl::Status verdict() const;
 
   const SafeTensorsReader &file;
-  std::map<std::string, const plan::Parameter *> parameters;
-  std::map<std::string, std::string> planName; // by the file's
-  std::vector<std::string> missing, extra, reshaped;
+  std::map<std::string, Forms> parameters;
+  NamesInFile names;
+  std::vector<std::string> missing, extra, reshaped, twice;
 };
 
-/// "" when the file does not have it, or has it for another parameter. A file
-/// may give the table of a tied model under the head's name alone.
-std::string Match::nameInFile(const std::string &parameter) {
-  std::vector<std::string> names = namesInFiles(parameter);
-  if (isTokenEmbedding(parameter) &&
-      !parameters.contains(std::string(headName)))
-    names.push_back(std::string(headName));
-  for (const std::string &name : names)
-    if (file.find(name) && (name == parameter || !parameters.contains(name)) &&
-        planName.try_emplace(name, parameter).second)
-      return name;
-  return "";
+Match::Match(const plan::Plan &plan, const SafeTensorsReader &file)
+    : file(file), names(file) {
+  for (const plan::Parameter *parameter : plan::distinctParameters(plan)) {
+    Forms &forms = parameters[parameter->name()->str()];
+    forms = plan::readForms(*parameter);
+    for (const plan::FileForm &form : forms)
+      names.want(form);
+  }
+}
+
+/// The first of which the file has a tensor. Another one is not to be there
+/// too: it may have other values.
+const plan::FileForm &Match::chooseForm(const Forms &forms) {
+  const plan::FilePieceT *found = nullptr;
+  const plan::FileForm *chosen = &forms[0];
+  for (const plan::FileForm &form : forms) {
+    auto piece = std::find_if(form.begin(), form.end(), [&](const auto &one) {
+      return forms.size() > 1 && names.hasAny(one);
+    });
+    if (piece == form.end())
+      continue;
+    if (found)
+      twice.push_back(absl::StrCat(quote(plan::namesText(*found)), " and ",
+                                   quote(plan::namesText(*piece))));
+    else
+      chosen = &form;
+    found = found ? found : &*piece;
+  }
+  return *chosen;
+}
+
+absl::Status Match::checkTensor(const std::string &found,
+                                const plan::FilePieceT &piece) {
+  const std::vector<uint64_t> &shape = file.find(found)->shape;
+  if (!std::equal(shape.begin(), shape.end(), piece.shape.begin(),
+                  piece.shape.end(), [](uint64_t size, int64_t expected) {
+                    return size == static_cast<uint64_t>(expected);
+                  }))
+    reshaped.push_back(absl::StrCat(quote(found), " is ", shapeText(shape),
+                                    " in the file, the plan has ",
+                                    shapeText(piece.shape)));
+  // No elements: whether it is of a type that can be read.
+  return fromIo(file.readRange(found, 0, {}));
+}
+
+absl::Status Match::claimPiece(const plan::FilePieceT &piece) {
+  std::vector<std::string> without;
+  for (int64_t i = 0; i < plan::tensorsOf(piece); ++i) {
+    std::string tensor = plan::tensorName(piece, i),
+                found = names.claim(tensor);
+    if (found.empty())
+      without.push_back(quote(tensor));
+    else
+      MESHWORK_RETURN_IF_ERROR(checkTensor(found, piece));
+  }
+  if (static_cast<int64_t>(without.size()) == plan::tensorsOf(piece))
+    without = {quote(plan::namesText(piece))};
+  missing.insert(missing.end(), without.begin(), without.end());
+  return absl::OkStatus();
+}
+
+/// Where the written tensors are in those of the chosen form.
+void Match::place(const plan::FileForm &written, const plan::FileForm &chosen) {
+  for (const plan::FilePieceT &piece : written)
+    for (int64_t i = 0; i < plan::tensorsOf(piece); ++i) {
+      plan::Block region = plan::regionOf(piece, i);
+      plan::FileBox box = plan::fileBoxes(chosen, region)[0];
+      std::string tensor = plan::tensorName(*box.piece, box.number);
+      PlaceInFile &to = places[plan::tensorName(piece, i)];
+      to.tensor = names.claimed(tensor);
+      if (&written == &chosen || to.tensor.empty())
+        continue;
+      TensorInfo info{file.find(to.tensor)->dtype,
+                      {piece.shape.begin(), piece.shape.end()},
+                      static_cast<uint64_t>(elementsOf(region))};
+      to.part =
+          PartInFile{std::move(info),
+                     Box(region.extent, box.strides,
+                         plan::denseStrides(region.extent), box.first, 0)};
+    }
 }
 
 absl::Status Match::findParameters() {
-  for (const auto &[name, parameter] : parameters) {
-    std::string found = nameInFile(name);
-    if (found.empty()) {
-      missing.push_back(quote(name));
-      continue;
-    }
-    std::vector<uint64_t> shape = file.find(found)->shape;
-    if (shape != fileShape(*parameter))
-      reshaped.push_back(absl::StrCat(quote(found), " is ", shapeText(shape),
-                                      " in the file, the plan has ",
-                                      shapeText(fileShape(*parameter))));
-    // No elements: whether it is of a type that can be read.
-    MESHWORK_RETURN_IF_ERROR(fromIo(file.readRange(found, 0, {})));
-    inFile[name] = found;
+  for (const auto &[name, forms] : parameters) {
+    const plan::FileForm &chosen = chooseForm(forms);
+    for (const plan::FilePieceT &piece : chosen)
+      MESHWORK_RETURN_IF_ERROR(claimPiece(piece));
+    place(forms[0], chosen);
   }
   return absl::OkStatus();
 }
 
 const std::string *Match::tiedEmbedding() const {
-  for (const auto &[name, other] : inFile)
-    if (isTokenEmbedding(name))
-      return &other;
+  for (const auto &[name, place] : places)
+    if (isTokenEmbedding(name) && !place.tensor.empty())
+      return &place.tensor;
   return nullptr;
 }
 
@@ -121,7 +148,7 @@ absl::Status Match::findRest(bool readsHead) {
   const std::string *embedding = tiedEmbedding();
   bool hasHead = false;
   for (const std::string &name : file.names()) {
-    if (planName.contains(name))
+    if (names.isClaimed(name) || names.isWanted(name)) // told as in two forms
       continue;
     bool isHead = embedding && name == headName;
     hasHead |= isHead;
@@ -145,6 +172,9 @@ absl::Status Match::verdict() const {
     parts.push_back("not in the plan: " + firstOf(extra));
   if (!reshaped.empty())
     parts.push_back("of another shape: " + firstOf(reshaped));
+  if (!twice.empty())
+    parts.push_back(
+        absl::StrCat("in two forms: ", firstOf(twice), "; keep one of each"));
   if (parts.empty())
     return absl::OkStatus();
   return plan::bad("the weights are of another model; ",
@@ -188,9 +218,9 @@ matchWeights(const plan::Plan &plan,
   Match match(plan, *file);
   MESHWORK_RETURN_IF_ERROR(match.findParameters());
   MESHWORK_RETURN_IF_ERROR(match.findRest(readsHead));
-  return MatchedWeights{
-      std::make_shared<Renamed>(std::move(file), std::move(match.inFile)),
-      skippedText(match.counts)};
+  return MatchedWeights{std::make_shared<RenamedWeights>(
+                            std::move(file), std::move(match.places)),
+                        skippedText(match.counts)};
 }
 
 } // namespace meshwork::runtime

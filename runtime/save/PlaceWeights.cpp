@@ -2,6 +2,7 @@
 // rank holds. What is past a tensor's end stays zero, as the arena starts.
 #include "absl/algorithm/container.h"
 #include "lib/Plan/Checked.h"
+#include "lib/Plan/FileForms.h"
 #include "meshwork/Plan/Frame.h"
 #include "runtime/io/Init.h"
 #include "runtime/io/IoStatus.h"
@@ -17,15 +18,15 @@ namespace {
 constexpr int64_t chunkElements = 1 << 16;
 constexpr int64_t bufferElements = 4096; // on a thread's stack
 
-/// Values of global elements in row-major order.
+/// Values of elements of one tensor in files, in row-major order.
 using Source =
     absl::FunctionRef<absl::Status(uint64_t first, absl::Span<float> out)>;
 
 /// Reads ahead: rows of a shard may be short and close together.
 class FileSource {
 public:
-  FileSource(const SafeTensorsReader &file, const plan::Parameter &parameter)
-      : file(file), name(parameter.name()->str()),
+  FileSource(const SafeTensorsReader &file, std::string tensor)
+      : file(file), name(std::move(tensor)),
         elements(file.find(name)->numElements) {}
 
   absl::Status read(uint64_t begin, absl::Span<float> out) {
@@ -48,7 +49,7 @@ private:
   std::vector<float> window;
 };
 
-/// Elements [begin, end) of the box, whose source is the global tensor.
+/// Elements [begin, end) of the box, whose source is the tensor in files.
 absl::Status fill(const Box &box, int64_t begin, int64_t end, const Strided &to,
                   Source source) {
   absl::Status status;
@@ -74,27 +75,27 @@ absl::Status fill(const Box &box, int64_t begin, int64_t end, const Strided &to,
   return status;
 }
 
-absl::Status fillBlock(Rank &rank, const Strided &to, const Block &block,
-                       const plan::Parameter &parameter,
-                       const SafeTensorsReader *file, uint64_t seed) {
-  const auto &shape = orEmpty(parameter.shape());
-  std::vector<int64_t> strides = rowMajor({shape.begin(), shape.end()});
-  Box box(block.extent, strides, to.strides, offsetOf(strides, block.begin),
-          offsetOf(to.strides, block.offset));
+absl::Status fillBox(Rank &rank, const Strided &to, const plan::FileBox &inFile,
+                     const plan::Parameter &parameter,
+                     const SafeTensorsReader *file, uint64_t seed) {
+  Box box(inFile.block.extent, inFile.strides, to.strides, inFile.first,
+          offsetOf(to.strides, inFile.block.offset));
+  std::string tensor = plan::tensorName(*inFile.piece, inFile.number);
   if (file) {
-    FileSource source(*file, parameter);
+    FileSource source(*file, std::move(tensor));
     return fill(box, 0, box.elements(), to,
                 [&](uint64_t at, absl::Span<float> out) {
                   return source.read(at, out);
                 });
   }
+  InitStream stream{seed, hashOfName(tensor)};
   int64_t chunks = (box.elements() + chunkElements - 1) / chunkElements;
   rank.team().parallelFor(chunks, [&](int64_t begin, int64_t end, int) {
     // The seed's values cannot fail.
     (void)fill(box, begin * chunkElements,
                std::min(box.elements(), end * chunkElements), to,
                [&](uint64_t at, absl::Span<float> out) {
-                 initialize(parameter, seed, out, at);
+                 initialize(parameter, stream, out, at);
                  return absl::OkStatus();
                });
   });
@@ -104,10 +105,14 @@ absl::Status fillBlock(Rank &rank, const Strided &to, const Block &block,
 absl::Status place(Rank &rank, const plan::Parameter &parameter,
                    const plan::Sharded &part, const SafeTensorsReader *file,
                    uint64_t seed) {
-  return placeBlocks(rank, parameter, part,
-                     [&](const Strided &to, const Block &block) {
-                       return fillBlock(rank, to, block, parameter, file, seed);
-                     });
+  plan::FileForm form = plan::writtenForm(parameter);
+  return placeBlocks(
+      rank, parameter, part, [&](const Strided &to, const Block &block) {
+        for (const plan::FileBox &box : plan::fileBoxes(form, block))
+          MESHWORK_RETURN_IF_ERROR(
+              fillBox(rank, to, box, parameter, file, seed));
+        return absl::OkStatus();
+      });
 }
 
 } // namespace

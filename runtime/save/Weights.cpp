@@ -1,5 +1,6 @@
 #include "runtime/save/Weights.h"
 #include "lib/Plan/Checked.h"
+#include "lib/Plan/FileForms.h"
 #include "meshwork/Plan/Frame.h"
 #include "meshwork/Runtime/ExitCode.h"
 #include "runtime/io/Files.h"
@@ -15,11 +16,33 @@ uint64_t elementsOf(const std::vector<uint64_t> &shape) {
   return elements;
 }
 
+/// One tensor in files.
+struct Written {
+  const GlobalTensor *of;
+  std::string name;
+  std::vector<uint64_t> shape;
+  plan::Block region;
+};
+
+std::vector<Written> writtenTensors(const std::vector<GlobalTensor> &tensors) {
+  std::vector<Written> written;
+  for (const GlobalTensor &tensor : tensors)
+    for (const plan::FilePieceT &piece : plan::writtenForm(*tensor.parameter))
+      for (int64_t i = 0; i < plan::tensorsOf(piece); ++i)
+        written.push_back({&tensor,
+                           plan::tensorName(piece, i),
+                           {piece.shape.begin(), piece.shape.end()},
+                           plan::regionOf(piece, i)});
+  return written;
+}
+
 /// Values that one rank holds as they stand in the file, where the host can
 /// write them from.
-const float *asInFile(const GlobalTensor &tensor, StatePart part,
+const float *asInFile(const Written &written, StatePart part,
                       LocalRanks ranks) {
-  if (tensor.holders.size() != 1 || !ranks[tensor.holders[0].rank])
+  const GlobalTensor &tensor = *written.of;
+  if (tensor.holders.size() != 1 || !ranks[tensor.holders[0].rank] ||
+      written.region.extent != tensor.holders[0].block.extent)
     return nullptr;
   const Rank &rank = *ranks[tensor.holders[0].rank];
   uint32_t view = savedPart(*tensor.parameter, part).view();
@@ -33,42 +56,38 @@ const float *asInFile(const GlobalTensor &tensor, StatePart part,
 }
 } // namespace
 
-std::vector<uint64_t> fileShape(const plan::Parameter &parameter) {
-  return {orEmpty(parameter.file_shape()).begin(),
-          orEmpty(parameter.file_shape()).end()};
-}
-
 absl::Status saveState(const std::string &path, StatePart part,
                        const plan::Plan &plan, const Mesh &mesh,
                        LocalRanks ranks, BlockExchange *exchange) {
   std::vector<GlobalTensor> tensors = globalTensors(plan, mesh, part);
+  std::vector<Written> written = writtenTensors(tensors);
+  Assembly assembly(part, ranks, exchange);
   if (!ranks[0]) {
-    for (const GlobalTensor &tensor : tensors)
-      MESHWORK_RETURN_IF_ERROR(assemble(tensor, part, ranks, exchange, {}));
+    for (const Written &one : written)
+      MESHWORK_RETURN_IF_ERROR(assembly.take(*one.of, one.region, {}));
     return absl::OkStatus();
   }
   absl::Status moved;
   size_t next = 0; // that other processes send
   auto fetch = [&](size_t i, absl::Span<float> out) {
     next = i + 1;
-    return moved = assemble(tensors[i], part, ranks, exchange, out);
+    return moved = assembly.take(*written[i].of, written[i].region, out);
   };
   std::vector<TensorToWrite> writes;
-  for (size_t i = 0; i < tensors.size(); ++i)
-    writes.push_back({tensors[i].parameter->name()->str(),
-                      fileShape(*tensors[i].parameter),
-                      asInFile(tensors[i], part, ranks),
+  for (size_t i = 0; i < written.size(); ++i)
+    writes.push_back({written[i].name, written[i].shape,
+                      asInFile(written[i], part, ranks),
                       [&fetch, i](uint64_t, absl::Span<float> out) {
                         return fetch(i, out);
                       }});
-  absl::Status written = fromIo(writeSafeTensors(path, writes));
+  absl::Status status = fromIo(writeSafeTensors(path, writes));
   // They send to the end, whatever became of the file.
-  for (std::vector<float> unused; exchange && next < tensors.size();) {
+  for (std::vector<float> unused; exchange && next < written.size();) {
     MESHWORK_RETURN_IF_ERROR(moved);
-    unused.resize(elementsOf(fileShape(*tensors[next].parameter)));
+    unused.resize(elementsOf(written[next].shape));
     fetch(next, absl::MakeSpan(unused)).IgnoreError();
   }
-  return written;
+  return status;
 }
 
 absl::Status checkGradientsKept(const plan::Plan &plan) {

@@ -10,9 +10,6 @@
 
 namespace meshwork::runtime {
 
-/// The shape that files have.
-std::vector<uint64_t> fileShape(const plan::Parameter &parameter);
-
 struct MatchedWeights {
   /// Finds and reads by the names that the plan has.
   std::shared_ptr<const SafeTensorsReader> weights;

@@ -35,7 +35,9 @@ const std::vector<std::string> &seeds() {
   static const std::vector<std::string> all = {
       R"({"format":"meshwork-checkpoint","version":1,"producer":"p","step":2,"updates":1,"samples":8,)"
       R"("options":{"--lr":"0.1"},"files":[{"name":"s","bytes":60,"hashes":["0123456789abcdef0123456789abcdef"]},)"
-      R"({"name":"t","bytes":0,"hashes":[]}],"tensors":[{"name":"a","shape":[2,3],"file_shape":[6],"states":[)"
+      R"({"name":"t","bytes":0,"hashes":[]}],"tensors":[{"name":"a","shape":[2,3],"file_shape":[6],)"
+      R"("files":[{"name":"x.{}","counted":[0,4],"begin":[0,0],"extent":[2,2],"shape":[2]},)"
+      R"({"name":"y","counted":[],"begin":[0,2],"extent":[2,1],"shape":[2,1]}],"states":[)"
       R"({"name":"weight","dtype":"F32","boxes":[[0,8,[0,0],[2,2]],[0,24,[0,2],[2,1]]]},)"
       R"({"name":"m","dtype":"BF16","boxes":[[0,40,[0,0],[2,3]]]}]},)"
       R"({"name":"b","shape":[],"file_shape":[1,1],"states":[{"name":"weight","dtype":"F32","boxes":[[0,52,[],[]]]}]}],)"};

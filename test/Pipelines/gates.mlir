@@ -67,3 +67,17 @@ module {
     return %l : tensor<f32>
   }
 }
+
+// -----
+
+#bs = #transformer.dims<batch, sequence>
+module {
+  func.func @loss(%tokens: tensor<?x?xi32, #bs>, %targets: tensor<?x?xi32, #bs>) -> tensor<f32> {
+    // expected-note@+1 {{which is of this one}}
+    %a = transformer.parameter "w" init <constant, 1.0> files [#transformer.file<"a.{}.b" along 0>] : tensor<4x4xf32, #transformer.dims<experts, embed>>
+    // expected-error@+1 {{(C6) its file "a.3.b" may have the name of another's, "a.{}.b"}}
+    %b = transformer.parameter "a.3.b" init <constant, 1.0> : tensor<4xf32, #transformer.dims<embed>>
+    %c = transformer.parameter "a.4.b" init <constant, 1.0> : tensor<f32>
+    return %c : tensor<f32>
+  }
+}

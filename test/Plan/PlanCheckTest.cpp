@@ -6,6 +6,21 @@
 namespace meshwork::plan::test {
 namespace {
 
+/// Files of the table, [256, 8], one more.
+FilePieceT &addPiece(ProgramT &program, const char *pattern, int32_t counted,
+                     std::vector<int64_t> begin, std::vector<int64_t> extent) {
+  auto piece = std::make_unique<FilePieceT>();
+  piece->pattern = pattern;
+  piece->counted = counted;
+  piece->shape = extent;
+  if (counted == 0)
+    piece->shape.erase(piece->shape.begin());
+  piece->begin = std::move(begin);
+  piece->extent = std::move(extent);
+  program.parameters[0]->files.push_back(std::move(piece));
+  return *program.parameters[0]->files.back();
+}
+
 TEST(PlanCheck, meshAndBatch) {
   expectRefused(
       cpuPlan,
@@ -290,6 +305,62 @@ TEST(PlanCheck, inputsResultsParameters) {
           {"more elements",
            [](PlanT &, ProgramT &p) {
              p.parameters[0]->file_shape = {INT64_MAX, INT64_MAX};
+           }},
+          {"expected each in one file",
+           [](PlanT &, ProgramT &p) {
+             addPiece(p, "x.{}", 0, {0, 0}, {7, 8});
+           }},
+          {"both hold the element [255,0]",
+           [](PlanT &, ProgramT &p) {
+             addPiece(p, "x.{}", 0, {0, 0}, {256, 8});
+             addPiece(p, "y", -1, {255, 0}, {1, 8});
+           }},
+          {"does not lie in [256,8]",
+           [](PlanT &, ProgramT &p) {
+             addPiece(p, "x.{}", 0, {int64_t{1} << 62, 0},
+                      {int64_t{1} << 62, 8});
+           }},
+          {"at most 65536 and a number from 0",
+           [](PlanT &, ProgramT &p) {
+             addPiece(p, "x.{}", 0, {0, 0}, {256, 8}).first = INT64_MAX;
+           }},
+          {"counts dim 7",
+           [](PlanT &, ProgramT &p) {
+             addPiece(p, "x.{}", 7, {0, 0}, {256, 8});
+           }},
+          {"counts dim -7",
+           [](PlanT &, ProgramT &p) {
+             addPiece(p, "x", -7, {0, 0}, {256, 8});
+           }},
+          {"name of 0 bytes",
+           [](PlanT &, ProgramT &p) { addPiece(p, "", -1, {0, 0}, {256, 8}); }},
+          {"expected {} once",
+           [](PlanT &, ProgramT &p) {
+             addPiece(p, "x{}", 0, {0, 0}, {256, 8});
+           }},
+          {"product fits 63 bits",
+           [](PlanT &, ProgramT &p) {
+             addPiece(p, "x.{}", 0, {0, 0}, {256, 8}).shape = {INT64_MAX, 9};
+           }},
+          {"all of them in the form that is written",
+           [](PlanT &, ProgramT &p) {
+             addPiece(p, "x.{}", 0, {0, 0}, {256, 8}).offset = {0};
+           }},
+          {"has 65 files",
+           [](PlanT &, ProgramT &p) {
+             for (int i = 0; i < 65; ++i)
+               addPiece(p, "x", -1, {0, 0}, {256, 8});
+           }},
+          {"a form of 0 files",
+           [](PlanT &, ProgramT &p) {
+             p.parameters[0]->other_files.push_back(
+                 std::make_unique<OtherFilesT>());
+           }},
+          {"9 other forms",
+           [](PlanT &, ProgramT &p) {
+             for (int i = 0; i < 9; ++i)
+               p.parameters[0]->other_files.push_back(
+                   std::make_unique<OtherFilesT>());
            }},
           {"unknown init",
            [](PlanT &, ProgramT &p) {

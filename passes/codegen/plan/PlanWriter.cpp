@@ -107,7 +107,7 @@ private:
     for (const auto &program : plan.programs)
       for (const auto &parameter : program->parameters) {
         uint64_t &count = elements[parameter->name] = 1;
-        for (int64_t size : parameter->file_shape)
+        for (int64_t size : parameter->shape)
           count *= size;
       }
     uint64_t all = 0;

@@ -29,6 +29,10 @@ CASES = {
     "many dims, few names": "func.func private @f(tensor<" + "1x" * 1000 + f"f32, {DIMS}>)",
     "parameter of unknown size": 'func.func @f() {\n  %0 = transformer.parameter "w" init <constant, 1.0> : tensor<?x2xf32, ' + DIMS + ">\n  return\n}",
     "file shape overflows": 'func.func @f() {\n  %0 = transformer.parameter "w" init <constant, 1.0> file_shape [9223372036854775807, 9223372036854775807] : ' + TYPE + "\n  return\n}",
+    **{f"files: {text}": 'func.func @f() {\n  %0 = transformer.parameter "w" init <constant, 1.0> files [#transformer.file<' + text + ">] : " + TYPE + "\n  return\n}" for text in (
+        '"w.{}" along 9223372036854775807', '"w.{}" along 2147483647', '"w.{}" along -2147483648', '"w.{}" along 0 from -1', '"w.{}" along 0 from 9223372036854775807',
+        '"w.{}" along 0 at [9223372036854775807, 1] size [9223372036854775807, 1]', '"w" at [0] size [2]', '"w" size [-1, -6]', '"w" shape [4611686018427387904, 4611686018427387904]',
+        '"w" offset [0, 0]', '"w.{}"', '"{}{}" along 0', '""', '')},
     "equation of nothing": body(f'%0 = transformer.contract "" %x, %x : {TYPE}, {TYPE} -> {TYPE}'),
     "equation of many letters": body(f'%0 = transformer.contract "{"ab" * 5000},ab->ab" %x, %x : {TYPE}, {TYPE} -> {TYPE}'),
     "slice far out": body(f'%0 = transformer.slice %x dim "a" offset 9223372036854775807 : {TYPE} -> {TYPE}'),

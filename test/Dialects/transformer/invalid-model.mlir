@@ -212,3 +212,75 @@ func.func @f(%h: tensor<3x4xf32, #se>, %w: tensor<8x4xf32, #ve>, %t: tensor<3xi3
   %0 = transformer.head_loss %h, %w, %t counted(%n : tensor<3xf32, #s>) scale 1.0 : tensor<3x4xf32, #se>, tensor<8x4xf32, #ve>, tensor<3xi32, #s> -> tensor<f32>
   return
 }
+
+// -----
+#nfe = #transformer.dims<experts, expert_ffn, embed>
+func.func @f() {
+  // expected-error@+1 {{'transformer.parameter' op (C6) file "w.{}" counts dim 3, the parameter has 3}}
+  %0 = transformer.parameter "w" init <constant, 1.0> files [#transformer.file<"w.{}" along 3>] : tensor<8x6x4xf32, #nfe>
+  return
+}
+
+// -----
+#nfe = #transformer.dims<experts, expert_ffn, embed>
+func.func @f() {
+  // expected-error@+1 {{'transformer.parameter' op (C6) file "w.x{}" counts dim 0, expected {} once in the name, alone between dots}}
+  %0 = transformer.parameter "w" init <constant, 1.0> files [#transformer.file<"w.x{}" along 0>] : tensor<8x6x4xf32, #nfe>
+  return
+}
+
+// -----
+#nfe = #transformer.dims<experts, expert_ffn, embed>
+func.func @f() {
+  // expected-error@+1 {{'transformer.parameter' op (C6) files hold 96 elements, the parameter has 192: expected each in one file}}
+  %0 = transformer.parameter "w" init <constant, 1.0> files [#transformer.file<"w.{}" along 0 at [0, 3, 0] size [8, 3, 4]>] : tensor<8x6x4xf32, #nfe>
+  return
+}
+
+// -----
+#nfe = #transformer.dims<experts, expert_ffn, embed>
+func.func @f() {
+  // expected-error@+1 {{'transformer.parameter' op (C6) files "w.{}" and "v.{}" both hold the element [0,3,0]}}
+  %0 = transformer.parameter "w" init <constant, 1.0> files [#transformer.file<"w.{}" along 0 at [0, 0, 0] size [8, 4, 4]>, #transformer.file<"v.{}" along 0 at [0, 3, 0] size [8, 3, 4]>] : tensor<8x6x4xf32, #nfe>
+  return
+}
+
+// -----
+#nfe = #transformer.dims<experts, expert_ffn, embed>
+func.func @f() {
+  // expected-error@+1 {{'transformer.parameter' op (C6) file "w.{}" has tensors of the shape [4,7], expected as many elements as in [6,4]}}
+  %0 = transformer.parameter "w" init <constant, 1.0> files [#transformer.file<"w.{}" along 0 shape [4, 7]>] : tensor<8x6x4xf32, #nfe>
+  return
+}
+
+// -----
+#nfe = #transformer.dims<experts, expert_ffn, embed>
+func.func @f() {
+  // expected-error@+1 {{'transformer.parameter' op (C6) files "w.{}" and "w.3" may be of the same name}}
+  %0 = transformer.parameter "w" init <constant, 1.0> files [#transformer.file<"w.{}" along 0 at [0, 0, 0] size [8, 3, 4]>, #transformer.file<"w.3" at [0, 3, 0] size [8, 3, 4]>] : tensor<8x6x4xf32, #nfe>
+  return
+}
+
+// -----
+#nfe = #transformer.dims<experts, expert_ffn, embed>
+func.func @f() {
+  // expected-error@+1 {{'transformer.parameter' op (C6) file "w.all" does not lie in one file of another form}}
+  %0 = transformer.parameter "w" init <constant, 1.0> files [#transformer.file<"w.all">] or [[#transformer.file<"w.{}" along 0>]] : tensor<8x6x4xf32, #nfe>
+  return
+}
+
+// -----
+#nfe = #transformer.dims<experts, expert_ffn, embed>
+func.func @f() {
+  // expected-error@+1 {{'transformer.parameter' op (C7) files "w.{}" and "v.{}" differ in whether they have two dims or more}}
+  %0 = transformer.parameter "w" init <constant, 1.0> files [#transformer.file<"w.{}" along 0 at [0, 0, 0] size [8, 3, 4]>, #transformer.file<"v.{}" along 0 at [0, 3, 0] size [8, 3, 4] shape [12]>] : tensor<8x6x4xf32, #nfe>
+  return
+}
+
+// -----
+#nfe = #transformer.dims<experts, expert_ffn, embed>
+func.func @f() {
+  // expected-error@+1 {{'transformer.parameter' op (C7) has files and file_shape: each file has a shape of its own}}
+  %0 = transformer.parameter "w" init <constant, 1.0> file_shape [192] files [#transformer.file<"w.{}" along 0>] : tensor<8x6x4xf32, #nfe>
+  return
+}

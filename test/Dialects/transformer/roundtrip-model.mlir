@@ -23,6 +23,12 @@ func.func @parameters() {
   %in_block = transformer.parameter "in_block" layer 3 init <constant, 1.0> : tensor<4xf32, #e>
   // CHECK: transformer.parameter "q" init <uniform, -1.000000e+00, 1.000000e+00> file_shape [64] : tensor<16x4xbf16
   %2 = transformer.parameter "q" init <uniform, -1.0, 1.0> file_shape [64] : tensor<16x4xbf16, #ve>
+  // CHECK: transformer.parameter "counted" init <constant, 1.000000e+00> files [#transformer.file<"w.{}" along 0>] : tensor<16x4xf32
+  %3 = transformer.parameter "counted" init <constant, 1.0> files [#transformer.file<"w.{}" along 0>] : tensor<16x4xf32, #ve>
+  // CHECK: transformer.parameter "parts" init <constant, 1.000000e+00> files [#transformer.file<"a.{}.b" along 1 from 7 at [0, 0] size [8, 4] shape [2, 4]>, #transformer.file<"rest" at [8, 0] size [8, 4]>]
+  // CHECK-SAME: or {{\[\[}}#transformer.file<"all" shape [20, 9] offset [4, 5]>]] : tensor<16x4xf32
+  %4 = transformer.parameter "parts" init <constant, 1.0> files [#transformer.file<"a.{}.b" along 1 from 7 at [0, 0] size [8, 4] shape [2, 4]>, #transformer.file<"rest" at [8, 0] size [8, 4]>]
+      or [[#transformer.file<"all" shape [20, 9] offset [4, 5]>]] : tensor<16x4xf32, #ve>
   return
 }
 

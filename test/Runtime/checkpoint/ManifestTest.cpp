@@ -105,10 +105,86 @@ TEST(Manifest, eachRuleIsChecked) {
 
 TEST(Manifest, anotherVersionIsNoDamage) {
   std::string text = good;
-  text.replace(text.find("\"version\":1"), 11, "\"version\":2");
+  text.replace(text.find("\"version\":1"), 11, "\"version\":3");
   expectError(parseManifest(withHash(text)).status(),
               StatusCode::kUnimplemented,
-              "has version 2, this release reads 1");
+              "has version 3, this release reads 1 to 2");
+}
+
+/// The tensor's files: a column of three, then two rows of two.
+constexpr char files[] =
+    R"("files":[{"name":"x.{}.y","counted":[1,4],"begin":[0,0],"extent":[2,1],"shape":[2]},)"
+    R"({"name":"z","counted":[],"begin":[0,1],"extent":[2,2],"shape":[4]}],)";
+
+absl::StatusOr<Manifest> withFiles(const std::string &from,
+                                   const std::string &to) {
+  std::string list = files, text = good;
+  if (size_t at = list.find(from); at != std::string::npos)
+    list.replace(at, from.size(), to);
+  else
+    text.replace(text.find(from), from.size(), to);
+  return parseManifest(withHash(text.insert(text.find("\"states\""), list)));
+}
+
+TEST(Manifest, ATensorMayBeSeveralInFiles) {
+  auto manifest = withFiles("\"version\":1", "\"version\":2");
+  ASSERT_TRUE(manifest.ok()) << manifest.status();
+  plan::FileForm form = writtenForm(manifest->tensors[0]);
+  ASSERT_EQ(form.size(), 2u);
+  EXPECT_EQ(plan::namesText(form[0]), "x.4.y");
+  EXPECT_EQ(form[0].counted, 1);
+  EXPECT_EQ(form[1].extent, (std::vector<int64_t>{2, 2}));
+  auto again = parseManifest(manifestText(*manifest));
+  ASSERT_TRUE(again.ok()) << again.status();
+  EXPECT_EQ(manifestText(*again), manifestText(*manifest));
+  EXPECT_NE(manifestText(*manifest).find("\"version\":2"), std::string::npos);
+  manifest->tensors[0].files.clear();
+  EXPECT_NE(manifestText(*manifest).find("\"version\":1"), std::string::npos);
+}
+
+TEST(Manifest, FilesOfATensorAreChecked) {
+  const Case hostile[] = {
+      {"[1,4]", "[1]", "has \"counted\" [1], expected [dim, first number]"},
+      {"[1,4]", "[16,4]", "expected [dim, first number]"},
+      {"[1,4]", "[2,4]", "counts dim 2, the parameter has 2"},
+      {"[1,4]", "[1,9223372036854775807]", "from number 9223372036854775807"},
+      {"x.{}.y", "x.y", "expected {} once in the name"},
+      {"x.{}.y", "x.{}.{}", "expected {} once in the name"},
+      {"x.{}.y", "x{}.y", "expected {} once in the name"},
+      {"x.{}.y", "x.{}.\\u0007", "no control characters"},
+      {"\"z\"", "\"\"", "that are not empty"},
+      {"\"z\"", "\"z.{}\"", "has {} in the name but counts no dim"},
+      {"\"z\"", "\"x.4.y\"", "may be of the same name"},
+      {"\"extent\":[2,2],\"shape\":[4]", "\"extent\":[2,1],\"shape\":[2]",
+       "expected each in one file"},
+      {"\"begin\":[0,1]", "\"begin\":[0,0]", "both hold the element [0,0]"},
+      {"\"begin\":[0,1]", "\"begin\":[0,4611686018427387904]",
+       "does not lie in [2,3]"},
+      {"\"extent\":[2,2]", "\"extent\":[4611686018427387904,2]",
+       "does not lie in [2,3]"},
+      {"\"shape\":[4]", "\"shape\":[4611686018427387904,4]",
+       "whose product fits 63 bits"},
+      {"\"shape\":[4]", "\"shape\":[5]", "expected as many elements as in"},
+      {"\"shape\":[4]", "\"shape\":[4],\"offset\":[0]", "has key \"offset\""},
+      {"\"counted\":[],", "", "lacks the key \"counted\""},
+  };
+  for (const Case &one : hostile)
+    expectError(withFiles(one.from, one.to).status(), StatusCode::kDataLoss,
+                one.message);
+}
+
+TEST(Manifest, FilesOfDifferentTensorsHaveDifferentNames) {
+  std::string text = good, tensor = text.substr(text.find("{\"name\":\"a\""));
+  tensor.resize(tensor.find_last_of(']'));
+  std::string other = tensor;
+  other.replace(other.find("\"a\""), 3, "\"x.4.y\"");
+  other.replace(other.find("[0,104"), 6, "[0,200");
+  other.replace(other.find("4194376"), 7, "4194388");
+  tensor.insert(tensor.find("\"states\""), files);
+  size_t at = text.find("{\"name\":\"a\"");
+  text.replace(at, text.find_last_of(']') - at, tensor + "," + other);
+  expectError(parseManifest(withHash(text)).status(), StatusCode::kDataLoss,
+              "its files \"x.{}.y\" and \"x.4.y\" may be of the same name");
 }
 
 TEST(Manifest, aTensorAndAStateAreThereOnce) {

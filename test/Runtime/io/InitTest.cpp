@@ -15,9 +15,8 @@ namespace {
 /// Owns the bytes of one parameter.
 class Rule {
 public:
-  Rule(const char *name, plan::InitKind kind, float a, float b) {
+  Rule(const char *name, plan::InitKind kind, float a, float b) : name(name) {
     plan::ParameterT parameter;
-    parameter.name = name;
     parameter.init = kind;
     parameter.init_a = a;
     parameter.init_b = b;
@@ -28,11 +27,12 @@ public:
     std::vector<float> out(count, NAN);
     initialize(
         *flatbuffers::GetRoot<plan::Parameter>(builder.GetBufferPointer()),
-        seed, absl::MakeSpan(out), first);
+        {seed, hashOfName(name)}, absl::MakeSpan(out), first);
     return out;
   }
 
 private:
+  std::string name;
   flatbuffers::FlatBufferBuilder builder;
 };
 

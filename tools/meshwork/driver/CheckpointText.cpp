@@ -64,14 +64,29 @@ Json tensorJson(const StoredTensor &tensor) {
     states.push_back({{"name", state.name},
                       {"dtype", state.dtype},
                       {"boxes", state.boxes.size()}});
-  return {{"name", tensor.name},
-          {"shape", tensor.shape},
-          {"file_shape", tensor.fileShape},
-          {"states", states}};
+  Json json = {{"name", tensor.name},
+               {"shape", tensor.shape},
+               {"file_shape", tensor.fileShape},
+               {"states", states}};
+  for (const plan::FilePieceT &piece : tensor.files)
+    json["files"].push_back({{"first", plan::tensorName(piece, 0)},
+                             {"count", plan::tensorsOf(piece)},
+                             {"shape", piece.shape}});
+  return json;
 }
 
 std::string shapeText(absl::Span<const int64_t> shape) {
   return absl::StrCat("[", absl::StrJoin(shape, ","), "]");
+}
+
+std::string filesText(const StoredTensor &tensor) {
+  std::string text;
+  for (const plan::FilePieceT &piece : tensor.files)
+    absl::StrAppend(&text, text.empty() ? " (in files " : ", ",
+                    plan::namesText(piece), " ", shapeText(piece.shape));
+  if (tensor.files.empty() && tensor.fileShape != tensor.shape)
+    text = absl::StrCat(" (in files ", shapeText(tensor.fileShape));
+  return text.empty() ? text : text + ")";
 }
 } // namespace
 
@@ -112,9 +127,8 @@ std::string manifestDetails(const Manifest &manifest) {
     absl::StrAppend(&text, "state ", name, ": ", sum.dtype, ", ", sum.elements,
                     " elements in ", counted(sum.tensors, "tensor"), "\n");
   for (const StoredTensor &tensor : manifest.tensors) {
-    absl::StrAppend(&text, "  ", tensor.name, " ", shapeText(tensor.shape));
-    if (tensor.fileShape != tensor.shape)
-      absl::StrAppend(&text, " (in files ", shapeText(tensor.fileShape), ")");
+    absl::StrAppend(&text, "  ", tensor.name, " ", shapeText(tensor.shape),
+                    filesText(tensor));
     size_t boxes = 0;
     for (const StoredState &state : tensor.states)
       boxes += state.boxes.size();

@@ -1,6 +1,7 @@
 #include "tools/meshwork/driver/CompareModels.h"
 
 #include "dialects/transformer/Facts.h"
+#include "dialects/transformer/FileForms.h"
 #include "tools/meshwork/driver/Files.h"
 #include "llvm/ADT/StringExtras.h"
 
@@ -8,10 +9,15 @@ using namespace mlir;
 
 namespace meshwork::driver {
 
+static void addShapes(const plan::FileForm &form, Shapes &shapes) {
+  for (const plan::FilePieceT &piece : form)
+    shapes[plan::namesText(piece)] = piece.shape;
+}
+
 Shapes shapesOf(ModuleOp model) {
   Shapes shapes;
   model.walk([&](transformer::ParameterOp op) {
-    shapes[op.getName().str()] = op.getShapeInFile().vec();
+    addShapes(transformer::formsOf(op)[0], shapes);
   });
   return shapes;
 }
@@ -19,7 +25,7 @@ Shapes shapesOf(ModuleOp model) {
 Shapes shapesOf(const runtime::Manifest &manifest) {
   Shapes shapes;
   for (const runtime::StoredTensor &tensor : manifest.tensors)
-    shapes[tensor.name] = tensor.fileShape;
+    addShapes(writtenForm(tensor), shapes);
   return shapes;
 }
 

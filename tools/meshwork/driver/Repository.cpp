@@ -22,15 +22,27 @@ constexpr uint64_t sliceElements = uint64_t{4} << 20;
 /// What is at least this rounds to no finite f16.
 constexpr float f16End = 65520;
 
-uint64_t elementsOf(const StoredTensor &tensor) {
-  uint64_t count = 1;
-  for (int64_t size : tensor.shape)
-    count *= static_cast<uint64_t>(size);
-  return count;
+/// One tensor of the repository, under the checkpoint's name.
+struct Tensor {
+  std::string name;
+  std::vector<uint64_t> shape;
+  uint64_t elements;
+};
+
+std::vector<Tensor> tensorsOf(const runtime::Manifest &manifest) {
+  std::vector<Tensor> tensors;
+  for (const StoredTensor &tensor : manifest.tensors)
+    for (const plan::FilePieceT &piece : writtenForm(tensor))
+      for (int64_t i = 0; i < plan::tensorsOf(piece); ++i)
+        tensors.push_back({plan::tensorName(piece, i),
+                           {piece.shape.begin(), piece.shape.end()},
+                           static_cast<uint64_t>(
+                               plan::elementsOf(plan::regionOf(piece, i)))});
+  return tensors;
 }
 
 /// Of a shard: whether all values are finite in the type that is written.
-absl::Status checkFit(const std::string &dtype, const StoredTensor &tensor,
+absl::Status checkFit(const std::string &dtype, const std::string &tensor,
                       uint64_t first, absl::Span<const float> values) {
   if (dtype != "F16")
     return absl::OkStatus();
@@ -39,20 +51,21 @@ absl::Status checkFit(const std::string &dtype, const StoredTensor &tensor,
       return absl::InvalidArgumentError(absl::StrFormat(
           "tensor %s: element %d is %g, more than f16 can hold: use --dtype "
           "bf16 or f32",
-          quote(tensor.name), first + i, values[i]));
+          quote(tensor), first + i, values[i]));
   return absl::OkStatus();
 }
 
-TensorToWrite write(const SafeTensorsReader &weights,
-                    const StoredTensor &tensor, const Repository &to) {
+TensorToWrite write(const SafeTensorsReader &weights, const Tensor &tensor,
+                    const Repository &to) {
   TensorToWrite made;
   made.name = to.nameOf(tensor.name);
-  made.shape.assign(tensor.fileShape.begin(), tensor.fileShape.end());
+  made.shape = tensor.shape;
   made.dtype = to.dtype;
   made.slice = sliceElements;
-  made.produce = [&](uint64_t first, absl::Span<float> out) {
-    absl::Status status = weights.readRange(tensor.name, first, out);
-    return status.ok() ? checkFit(to.dtype, tensor, first, out) : status;
+  made.produce = [&weights, &to, name = tensor.name](uint64_t first,
+                                                     absl::Span<float> out) {
+    absl::Status status = weights.readRange(name, first, out);
+    return status.ok() ? checkFit(to.dtype, name, first, out) : status;
   };
   return made;
 }
@@ -64,13 +77,13 @@ struct Shard {
 };
 
 /// In the model's order; a tensor above the limit has a file of its own.
-std::vector<Shard> shardsOf(const std::vector<StoredTensor> &tensors,
+std::vector<Shard> shardsOf(const std::vector<Tensor> &tensors,
                             const SafeTensorsReader &weights,
                             const Repository &to) {
   std::vector<Shard> shards(1);
   uint64_t width = to.dtype == "F32" ? 4 : 2;
-  for (const StoredTensor &tensor : tensors) {
-    uint64_t bytes = elementsOf(tensor) * width;
+  for (const Tensor &tensor : tensors) {
+    uint64_t bytes = tensor.elements * width;
     bool fits = shards.back().bytes + bytes <= to.maxShardBytes;
     if (!fits && !shards.back().tensors.empty())
       shards.emplace_back();
@@ -114,7 +127,7 @@ absl::Status writeFiles(const std::string &folder,
 absl::StatusOr<WrittenRepository>
 writeRepository(std::shared_ptr<const runtime::Checkpoint> checkpoint,
                 const Repository &to) {
-  const std::vector<StoredTensor> &tensors = checkpoint->manifest().tensors;
+  std::vector<Tensor> tensors = tensorsOf(checkpoint->manifest());
   auto weights = runtime::weightsOf(checkpoint);
   std::vector<Shard> shards = shardsOf(tensors, *weights, to);
   auto folder = runtime::OutputFolder::create(to.folder);
