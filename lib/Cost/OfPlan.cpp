@@ -30,6 +30,10 @@ Work workOf(const plan::Program &program,
   };
   if (const plan::Matmul *op = instruction.op_as_Matmul())
     return {Work::product, typeOf(op->lhs())};
+  if (const plan::GroupedProduct *op = instruction.op_as_GroupedProduct())
+    return {Work::product, typeOf(op->lhs())};
+  if (const plan::GroupedGradient *op = instruction.op_as_GroupedGradient())
+    return {Work::product, typeOf(op->lhs())};
   if (const plan::Attention *op = instruction.op_as_Attention())
     return {Work::attention, typeOf(op->q())};
   if (const plan::AttentionGrad *op = instruction.op_as_AttentionGrad())

@@ -34,6 +34,20 @@ absl::Status expectNumber(const ViewInfo &found, const char *role, DType dtype);
 absl::Status checkIndex(const Operands &c, const char *rule, uint32_t view,
                         const char *role);
 
+/// An operand by its name, for messages.
+struct Named {
+  const char *role;
+  uint32_t view;
+};
+/// None of `written` shares bytes with another of them, or with one that is
+/// read.
+absl::Status checkApart(const Operands &c, const char *rule,
+                        std::initializer_list<Named> read,
+                        std::initializer_list<Named> written);
+/// Rows of dense elements at one stride, split before dim `dims`.
+absl::Status expectRows(const ViewInfo &found, const char *role, size_t dims);
+absl::Status expectDense(const ViewInfo &found, const char *role);
+
 inline bool isFloat(const ViewInfo &view) { return isWideFloat(view.dtype); }
 
 // What is asked of each kind of instruction, in whichever file has it.

@@ -80,6 +80,7 @@ void addFused(Evaluators &to);
 void addHeadLoss(Evaluators &to);
 void addMovement(Evaluators &to);
 void addProducts(Evaluators &to);
+void addRouting(Evaluators &to);
 void addTables(Evaluators &to);
 
 /// What both are told beside their tensors; see AttentionPart in Plan.fbs.

@@ -171,7 +171,7 @@ const Evaluators &Evaluators::all() {
   static const Evaluators evaluators = [] {
     Evaluators made;
     for (auto add : {addAttention, addElementwise, addFused, addHeadLoss,
-                     addMovement, addProducts, addTables})
+                     addMovement, addProducts, addRouting, addTables})
       add(made);
     return made;
   }();

@@ -13,6 +13,15 @@ bool hasDeviceCalls(Operation *op) {
 #undef MESHWORK_IS
 }
 
+LogicalResult checkRunsOnGpu(Operation *op) {
+#define MESHWORK_IS(Kind) || isa<schedule::Kind##Op>(op)
+  if (false MESHWORK_PLAN_INSTRUCTIONS_OF_CPU_ONLY(MESHWORK_IS))
+    return op->emitOpError("is an instruction that no GPU runs, expected a "
+                           "plan for a CPU (target.device = \"cpu\")");
+#undef MESHWORK_IS
+  return success();
+}
+
 FailureOr<DeviceCalls> deviceCallsOf(Operation *op) {
   DeviceCalls result;
   result.operands.assign(op->operand_begin(), op->operand_end());

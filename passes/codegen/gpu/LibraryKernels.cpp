@@ -136,6 +136,7 @@ FailureOr<LibraryKernels> emitLibraryKernels(ModuleOp schedule,
   Emitter emitter(module);
   bool allEmitted = true;
   schedule.walk([&](Operation *op) {
+    allEmitted &= succeeded(checkRunsOnGpu(op));
     if (!hasDeviceCalls(op))
       return;
     FailureOr<DeviceCalls> calls = deviceCallsOf(op);

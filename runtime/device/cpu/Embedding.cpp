@@ -12,40 +12,11 @@
 
 #include "absl/strings/str_cat.h"
 #include "meshwork/Plan/Frame.h"
-#include "runtime/device/cpu/Bf16.h"
 #include "runtime/device/cpu/Operation.h"
+#include "runtime/device/cpu/Rows.h"
 
 namespace meshwork::runtime::cpu {
 namespace {
-
-/// `rows` dense rows of `width` elements, `stride` elements apart.
-struct Rows {
-  Tensor tensor;
-  int64_t rows = 0, width = 0, stride = 0;
-
-  template <typename T> T *row(std::byte *arena, int64_t index) const {
-    return reinterpret_cast<T *>(tensor.in(arena)) + index * stride;
-  }
-};
-
-/// Splits `tensor` before dim `split`.
-absl::StatusOr<Rows> rowsOf(Tensor tensor, int64_t split, const char *role) {
-  if (tensor.rank() <= split)
-    return absl::InvalidArgumentError(
-        absl::StrCat(role, " is ", tensor.describe(), ", expected more than ",
-                     split, " dims"));
-  if (!plan::isWideFloat(tensor.dtype))
-    return absl::UnimplementedError(absl::StrCat(
-        role, " is ", tensor.describe(), ", expected f32 or bf16"));
-  Run outer, inner;
-  MESHWORK_ASSIGN_OR_RETURN(outer, collapse(tensor, 0, split, role));
-  MESHWORK_ASSIGN_OR_RETURN(inner,
-                            collapse(tensor, split, tensor.rank(), role));
-  if (inner.count > 1 && inner.stride != 1)
-    return absl::UnimplementedError(
-        absl::StrCat(role, " is ", tensor.describe(), ", expected dense rows"));
-  return Rows{std::move(tensor), outer.count, inner.count, outer.stride};
-}
 
 /// What both directions share: `many` rows picked from, or added to, `table`.
 struct Lookup {
@@ -61,49 +32,34 @@ struct Lookup {
     return firstRow ? *reinterpret_cast<const int32_t *>(firstRow->in(arena))
                     : 0;
   }
-  bool inTable(int64_t row) const { return row >= 0 && row < table.rows; }
+  bool inTable(int64_t row) const { return row >= 0 && row < table.count; }
 };
 
 absl::StatusOr<Lookup> lookupOf(const ProgramOnRank &program, uint32_t table,
                                 uint32_t ids, uint32_t many, uint32_t firstRow,
                                 const char *tableRole, const char *manyRole) {
   Lookup lookup;
-  Tensor tensor;
   MESHWORK_ASSIGN_OR_RETURN(lookup.ids, tensorOf(program, ids, "ids"));
   MESHWORK_RETURN_IF_ERROR(expectType(lookup.ids, DType::i32, "ids"));
   MESHWORK_ASSIGN_OR_RETURN(lookup.numIds, denseCount(lookup.ids, "ids"));
-  MESHWORK_ASSIGN_OR_RETURN(tensor, tensorOf(program, table, tableRole));
-  MESHWORK_ASSIGN_OR_RETURN(lookup.table, rowsOf(tensor, 1, tableRole));
-  MESHWORK_ASSIGN_OR_RETURN(tensor, tensorOf(program, many, manyRole));
-  MESHWORK_ASSIGN_OR_RETURN(lookup.many,
-                            rowsOf(tensor, lookup.ids.rank(), manyRole));
-  if (lookup.many.rows != lookup.numIds ||
+  MESHWORK_ASSIGN_OR_RETURN(lookup.table,
+                            floatRowsOf(program, table, 1, tableRole));
+  MESHWORK_ASSIGN_OR_RETURN(
+      lookup.many, floatRowsOf(program, many, lookup.ids.rank(), manyRole));
+  if (lookup.many.count != lookup.numIds ||
       lookup.many.width != lookup.table.width)
     return absl::InvalidArgumentError(
-        absl::StrCat(manyRole, " is ", tensor.describe(), ", expected ",
+        absl::StrCat(manyRole, " is ", lookup.many.tensor.describe(),
+                     ", expected ",
                      lookup.numIds, " rows of ", lookup.table.width,
                      " elements, as ids and ", tableRole, " have"));
   if (firstRow == plan::noView)
     return lookup;
+  Tensor tensor;
   MESHWORK_ASSIGN_OR_RETURN(tensor, tensorOf(program, firstRow, "first_row"));
   MESHWORK_RETURN_IF_ERROR(expectType(tensor, DType::i32, "first_row"));
   lookup.firstRow = std::move(tensor);
   return lookup;
-}
-
-/// Calls `function` with a null pointer of each of the two element types.
-template <typename Function>
-void withTypes(DType a, DType b, Function function) {
-  auto second = [&](auto *first) {
-    if (b == DType::bf16)
-      function(first, static_cast<Bf16 *>(nullptr));
-    else
-      function(first, static_cast<float *>(nullptr));
-  };
-  if (a == DType::bf16)
-    second(static_cast<Bf16 *>(nullptr));
-  else
-    second(static_cast<float *>(nullptr));
 }
 
 class EmbeddingOperation final : public Operation {
@@ -165,7 +121,7 @@ private:
 
   void clear() {
     const Rows &table = lookup.table;
-    team->parallelFor(table.rows, [&](int64_t begin, int64_t end, int) {
+    team->parallelFor(table.count, [&](int64_t begin, int64_t end, int) {
       uint64_t rowBytes = table.width * table.tensor.bytes();
       for (int64_t row = begin; row < end; ++row)
         std::memset(table.tensor.in(arena) +

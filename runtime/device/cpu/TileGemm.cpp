@@ -306,16 +306,29 @@ Tile TileGemm::tileOf(const Operands &ops, const Block &block,
 
 } // namespace
 
-bool hasTileGemm(plan::DType type) {
+bool canTileGemm(plan::DType type) {
   constexpr int bf16 = dnnl_cpu_isa_avx512_core_bf16;
-  constexpr int matrix = dnnl_cpu_isa_avx512_core_amx & ~bf16;
-  int isa = dnnl_get_effective_cpu_isa();
-  return type == plan::DType::bf16 && (isa & bf16) == bf16 &&
-         (isa & matrix) == 0;
+  return type == plan::DType::bf16 &&
+         (dnnl_get_effective_cpu_isa() & bf16) == bf16;
+}
+
+bool hasTileGemm(plan::DType type) {
+  constexpr int matrix =
+      dnnl_cpu_isa_avx512_core_amx & ~dnnl_cpu_isa_avx512_core_bf16;
+  return canTileGemm(type) && (dnnl_get_effective_cpu_isa() & matrix) == 0;
 }
 
 std::unique_ptr<Gemm> createTileGemm(const GemmSpec &spec) {
   return std::make_unique<TileGemm>(spec);
+}
+
+uint64_t tileGemmScratch(const GemmSpec &spec) {
+  return TileGemm(spec).scratchBytes();
+}
+
+void runTileGemm(const GemmSpec &spec, const std::byte *lhs,
+                 const std::byte *rhs, std::byte *dst, std::byte *scratch) {
+  TileGemm(spec).run(0, lhs, rhs, dst, nullptr, scratch, 1);
 }
 
 } // namespace meshwork::runtime::cpu

@@ -10,6 +10,7 @@
 #include "absl/strings/str_cat.h"
 #include "meshwork/Plan/Frame.h"
 #include "runtime/device/cpu/Operation.h"
+#include "runtime/device/cpu/Rows.h"
 
 namespace meshwork::runtime::cpu {
 namespace {
@@ -40,32 +41,6 @@ struct Best {
     keys[at] = key;
   }
 };
-
-/// `count` rows of `width` dense elements, `stride` apart.
-struct Rows {
-  Tensor tensor;
-  int64_t count, width, stride;
-
-  template <typename T> T *row(std::byte *arena, int64_t index) const {
-    return reinterpret_cast<T *>(tensor.in(arena)) + index * stride;
-  }
-};
-
-absl::StatusOr<Rows> rowsOf(const ProgramOnRank &program, uint32_t view,
-                            DType type, const char *role) {
-  Tensor tensor;
-  MESHWORK_ASSIGN_OR_RETURN(tensor, tensorOf(program, view, role));
-  MESHWORK_RETURN_IF_ERROR(expectType(tensor, type, role));
-  if (tensor.rank() == 0)
-    return absl::InvalidArgumentError(absl::StrCat(role, " has no dims"));
-  int64_t last = tensor.rank() - 1, width = tensor.shape[last];
-  Run rows;
-  MESHWORK_ASSIGN_OR_RETURN(rows, collapse(tensor, 0, last, role));
-  if (width > 1 && tensor.strides[last] != 1)
-    return absl::UnimplementedError(
-        absl::StrCat(role, " is ", tensor.describe(), ", expected dense rows"));
-  return Rows{std::move(tensor), rows.count, width, rows.stride};
-}
 
 struct Groups {
   int64_t count, kept, size; // experts in each
@@ -170,9 +145,9 @@ absl::StatusOr<Groups> groupsOf(const plan::TopK &op, const Rows &scores,
 OperationOr make(const plan::TopK &op, const ProgramOnRank &program) {
   Rows scores, choices;
   MESHWORK_ASSIGN_OR_RETURN(scores,
-                            rowsOf(program, op.scores(), DType::f32, "scores"));
+                            rowsOf(program, op.scores(), DType::f32, -1, "scores"));
   MESHWORK_ASSIGN_OR_RETURN(
-      choices, rowsOf(program, op.choices(), DType::i32, "choices"));
+      choices, rowsOf(program, op.choices(), DType::i32, -1, "choices"));
   Groups groups;
   MESHWORK_ASSIGN_OR_RETURN(groups, groupsOf(op, scores, choices));
   std::optional<Tensor> valid;

@@ -13,6 +13,9 @@
 !product = memref<1x8x8xf32, strided<[64, 8, 1]>>
 !row = memref<8xf32, strided<[1]>>
 !scale = memref<f32, strided<[]>>
+!list = memref<8xi32, strided<[1]>>
+!choices = memref<4x2xi32, strided<[2, 1]>>
+!begins = memref<3xi32, strided<[1]>>
 
 schedule.program @rank {
   %small = schedule.buffer "small" input persistent : memref<64xi8>
@@ -24,6 +27,7 @@ schedule.program @rank {
   %b5 = schedule.buffer "b5" activations : memref<256xi8>
   %b6 = schedule.buffer "b6" activations : memref<256xi8>
   %b7 = schedule.buffer "b7" activations : memref<256xi8>
+  %experts = schedule.buffer "experts" activations : memref<1024xi8>
   %ids = schedule.view %small at 0 : memref<64xi8> to !ids
   %rows = schedule.view %small at 0 : memref<64xi8> to !rows
   %random = schedule.view %small at 32 : memref<64xi8> to !random
@@ -58,6 +62,31 @@ schedule.program @rank {
     %choices = schedule.view %b7 at 0 : memref<256xi8> to memref<4x2xi32, strided<[2, 1]>>
     // CHECK: schedule.top_k "choices" {{.*}} valid %{{.*}} groups 4 kept 2 by{{ +}}two_best to %
     schedule.top_k "choices" flops 0 bytes 176 %scores valid %valid : memref<4xf32, strided<[1]>> groups 4 kept 2 by two_best to %choices : memref<4x8xf32, strided<[8, 1]>> to memref<4x2xi32, strided<[2, 1]>>
+    %sorted_order = schedule.view %experts at 0 : memref<1024xi8> to !list
+    %sorted_tokens = schedule.view %experts at 32 : memref<1024xi8> to !list
+    %sorted_places = schedule.view %experts at 64 : memref<1024xi8> to !choices
+    %sorted_begins = schedule.view %experts at 96 : memref<1024xi8> to !begins
+    %picked = schedule.view %experts at 128 : memref<1024xi8> to memref<4x2xf32, strided<[2, 1]>>
+    %per_expert = schedule.view %experts at 512 : memref<1024xi8> to memref<2x8x8xf32, strided<[64, 1, 8]>>
+    %some_rows = schedule.view %b0 at 0 : memref<256xi8> to memref<8x8xf32, strided<[8, 1]>>
+    %more_rows = schedule.view %b1 at 0 : memref<256xi8> to memref<8x8xf32, strided<[8, 1]>>
+    %of_tokens = schedule.view %b2 at 0 : memref<256xi8> to memref<4x8xf32, strided<[8, 1]>>
+    // CHECK: schedule.sort_rows "experts" {{.*}} from %
+    schedule.sort_rows "experts" flops 0 bytes 144 %choices from %number : !number to %sorted_order, %sorted_tokens, %sorted_places, %sorted_begins : !choices to !list, !list, !choices, !begins
+    // CHECK: schedule.sort_rows "experts" flops 0 bytes 140 %{{[a-z0-9_]+}} to %
+    schedule.sort_rows "experts" flops 0 bytes 140 %choices to %sorted_order, %sorted_tokens, %sorted_places, %sorted_begins : !choices to !list, !list, !choices, !begins
+    // CHECK: schedule.pick "picked"
+    schedule.pick "picked" flops 0 bytes 96 %scores, %choices to %picked : memref<4x8xf32, strided<[8, 1]>>, !choices to memref<4x2xf32, strided<[2, 1]>>
+    // CHECK: schedule.pick_grad "picked"
+    schedule.pick_grad "picked" flops 0 bytes 192 %choices, %picked to %scores : !choices, memref<4x2xf32, strided<[2, 1]>> to memref<4x8xf32, strided<[8, 1]>>
+    // CHECK: schedule.take_rows "rows"
+    schedule.take_rows "rows" flops 0 bytes 416 %of_tokens, %sorted_tokens to %some_rows : memref<4x8xf32, strided<[8, 1]>>, !list to memref<8x8xf32, strided<[8, 1]>>
+    // CHECK: schedule.grouped_product "up"
+    schedule.grouped_product "up" flops 1024 bytes 1036 %some_rows, %per_expert, %sorted_begins to %more_rows : memref<8x8xf32, strided<[8, 1]>>, memref<2x8x8xf32, strided<[64, 1, 8]>>, !begins to memref<8x8xf32, strided<[8, 1]>>
+    // CHECK: schedule.grouped_gradient "up" flops 1024 bytes 1036{{ +}}after_first
+    schedule.grouped_gradient "up" flops 1024 bytes 1036 after_first %some_rows, %more_rows, %sorted_begins to %per_expert : memref<8x8xf32, strided<[8, 1]>>, memref<8x8xf32, strided<[8, 1]>>, !begins to memref<2x8x8xf32, strided<[64, 1, 8]>>
+    // CHECK: schedule.combine_rows "sum"
+    schedule.combine_rows "sum" flops 64 bytes 448 %more_rows, %sorted_places, %choices to %of_tokens : memref<8x8xf32, strided<[8, 1]>>, !choices, !choices to memref<4x8xf32, strided<[8, 1]>>
     // CHECK: schedule.launch "two" {{.*}} outputs 2
     schedule.launch "two" flops 0 bytes 512 @k items 4 outputs 2 (%x, %y, %aux) : !product, !product, !product
   }

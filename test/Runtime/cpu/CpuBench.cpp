@@ -2,13 +2,15 @@
 // run. Prints one line each: GF/s, and the ratio to the peak measured between
 // the repetitions, so that a machine that slows down slows both.
 //
-//   bench_cpu [matmul|attention] [threads] [cold]
+//   bench_cpu [matmul|attention|experts] [threads] [cold]
 //   bench_cpu attention THREADS f32|bf16 HEADS SEQUENCE
 //
 // `cold` empties the caches before each repetition, as in a training step,
 // where hundreds of megabytes pass by before an operand is used again. The
 // second form is one causal attention on random values, as
-// test/Benchmarks/attention.py compares it.
+// test/Benchmarks/attention.py compares it. `experts` compares products of
+// experts' rows with one dense product of as many flops, and with a batch that
+// reads and writes as much.
 #include <cstdio>
 #include <cstdlib>
 #include <cstring>
@@ -285,6 +287,121 @@ void benchOneAttention(const std::string &type, int64_t heads, int64_t s,
                  team);
 }
 
+struct Experts {
+  int64_t experts, k, tokens, in, out;
+  int64_t rows() const { return tokens * k; }
+};
+
+/// Rows of a tensor, or matrices of experts, with the last dim dense or the one
+/// before it.
+uint32_t addDense(TestProgram &program, DType type, const Dims &shape,
+                  bool transposed = false) {
+  Dims strides = rowMajor(shape);
+  if (transposed) {
+    strides[shape.size() - 1] = shape[shape.size() - 2];
+    strides[shape.size() - 2] = 1;
+  }
+  uint32_t buffer = program.addBuffer(type, countOf(shape));
+  return program.addView(buffer, type, shape, strides);
+}
+
+/// Equal rows for each expert, or all for the first.
+uint32_t addBegins(TestProgram &program, const Experts &e, bool isUneven) {
+  Values begins = {0};
+  for (int64_t i = 1; i <= e.experts; ++i)
+    begins.push_back(isUneven ? e.rows() : e.rows() * i / e.experts);
+  return program.add(DType::i32, {e.experts + 1}, begins);
+}
+
+/// The fastest of an instruction with the bytes of `program`.
+template <typename Op>
+double secondsOf(TestProgram &program, const Op &op, ThreadTeam &team) {
+  Runner<Op> runner(program, op, team);
+  runner.write(program.bytes());
+  return runner.seconds();
+}
+
+/// A dense product of as many flops: `batch` of them.
+double denseSeconds(const Experts &e, DType type, int64_t batch,
+                    bool isGradient, ThreadTeam &team) {
+  TestProgram program;
+  plan::MatmulT op;
+  int64_t rows = e.rows() / batch;
+  auto add = [&](DType of, const Dims &shape, bool transposed) {
+    uint32_t view = addDense(program, of, shape, transposed);
+    program.write(view, randomValues(countOf(shape), of, 1));
+    return view;
+  };
+  if (isGradient) {
+    op.lhs = add(type, {batch, e.in, rows}, true);
+    op.rhs = add(type, {batch, rows, e.out}, false);
+    op.dst = add(DType::f32, {batch, e.in, e.out}, false);
+  } else {
+    op.lhs = add(type, {batch, rows, e.in}, false);
+    op.rhs = add(type, {batch, e.in, e.out}, true);
+    op.dst = add(type, {batch, rows, e.out}, false);
+  }
+  return secondsOf(program, op, team);
+}
+
+double groupedSeconds(const Experts &e, DType type, bool isUneven,
+                      bool transposed, ThreadTeam &team) {
+  TestProgram program;
+  plan::GroupedProductT op;
+  op.lhs = addDense(program, type, {e.rows(), e.in});
+  op.rhs = addDense(program, type, {e.experts, e.in, e.out}, transposed);
+  op.out = addDense(program, type, {e.rows(), e.out});
+  op.begins = addBegins(program, e, isUneven);
+  program.write(op.lhs, randomValues(e.rows() * e.in, type, 1));
+  program.write(op.rhs, randomValues(e.experts * e.in * e.out, type, 2));
+  return secondsOf(program, op, team);
+}
+
+double gradientSeconds(const Experts &e, DType type, bool isUneven, bool adds,
+                       ThreadTeam &team) {
+  TestProgram program;
+  plan::GroupedGradientT op;
+  op.lhs = addDense(program, type, {e.rows(), e.in});
+  op.rhs = addDense(program, type, {e.rows(), e.out});
+  op.dst = addDense(program, DType::f32, {e.experts, e.in, e.out}, true);
+  op.begins = addBegins(program, e, isUneven);
+  op.accumulate = adds ? plan::Accumulate::yes : plan::Accumulate::no;
+  program.write(op.lhs, randomValues(e.rows() * e.in, type, 1));
+  program.write(op.rhs, randomValues(e.rows() * e.out, type, 2));
+  program.write(op.dst, Values(e.experts * e.in * e.out));
+  return secondsOf(program, op, team);
+}
+
+void benchExperts(const Experts &e, DType type, ThreadTeam &team) {
+  auto report = [&](const char *what, bool isGradient, double seconds) {
+    double dense = denseSeconds(e, type, 1, isGradient, team),
+           each = denseSeconds(e, type, e.experts, isGradient, team);
+    std::printf("experts %ld k %ld T %ld %ld -> %ld %-4s %-30s %7.2f ms, %.2f "
+                "of one product's %.2f ms, %.2f of a batch's %.2f ms\n",
+                long(e.experts), long(e.k), long(e.tokens), long(e.in),
+                long(e.out), type == DType::bf16 ? "bf16" : "f32", what,
+                1e3 * seconds, seconds / dense, 1e3 * dense, seconds / each,
+                1e3 * each);
+  };
+  for (bool isUneven : {false, true}) {
+    report(isUneven ? "all to one" : "product, N dense", false,
+           groupedSeconds(e, type, isUneven, false, team));
+    report(isUneven ? "all to one, K dense" : "product, K dense", false,
+           groupedSeconds(e, type, isUneven, true, team));
+    report(isUneven ? "all to one, gradient" : "gradient", true,
+           gradientSeconds(e, type, isUneven, false, team));
+    report(isUneven ? "all to one, gradient added" : "gradient added", true,
+           gradientSeconds(e, type, isUneven, true, team));
+  }
+}
+
+void benchAllExperts(ThreadTeam &team) {
+  for (DType type : {DType::f32, DType::bf16})
+    for (const Experts &e :
+         {Experts{8, 2, 512, 512, 1024}, Experts{64, 8, 512, 512, 256}})
+      benchExperts(e, type, team);
+}
+
 } // namespace
 } // namespace meshwork::runtime::test
 
@@ -298,6 +415,10 @@ int main(int argc, char **argv) {
   if (argc == 6) {
     test::benchOneAttention(argv[3], std::atoi(argv[4]), std::atoi(argv[5]),
                             team);
+    return 0;
+  }
+  if (what == "experts") {
+    test::benchAllExperts(team);
     return 0;
   }
   if (what != "attention")

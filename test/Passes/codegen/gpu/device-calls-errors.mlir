@@ -27,5 +27,11 @@ schedule.program @rank arena 65536 {
     %wide = schedule.view %1 at 128 : memref<32768xi8> to memref<1x2x1x8xf32, strided<[16, 8, 8, 1]>>
     // expected-error @+1 {{has results of 'f32' and 'bf16', expected one type on a GPU}}
     schedule.attention_grad "x" flops 0 bytes 0 %b, %b, %b, %b, %l, %b positions %p : memref<2xi32, strided<[1]>> keys %p : memref<2xi32, strided<[1]>> to %wide, %wide, %narrow causal scale 1.0 keys 4 : memref<1x2x1x8xbf16, strided<[16, 8, 8, 1]>>, memref<1x2x1x8xbf16, strided<[16, 8, 8, 1]>>, memref<1x2x1x8xbf16, strided<[16, 8, 8, 1]>>, memref<1x2x1x8xbf16, strided<[16, 8, 8, 1]>>, memref<1x1x2xf32, strided<[2, 2, 1]>>, memref<1x2x1x8xbf16, strided<[16, 8, 8, 1]>> to memref<1x2x1x8xf32, strided<[16, 8, 8, 1]>>, memref<1x2x1x8xf32, strided<[16, 8, 8, 1]>>, memref<1x2x1x8xbf16, strided<[16, 8, 8, 1]>>
+
+    %scores = schedule.view %0 at 0 : memref<16384xi8> to memref<2x8xf32, strided<[8, 1]>>
+    %choices = schedule.view %0 at 64 : memref<16384xi8> to memref<2x2xi32, strided<[2, 1]>>
+    %picked = schedule.view %1 at 64 : memref<32768xi8> to memref<2x2xf32, strided<[2, 1]>>
+    // expected-error @+1 {{'schedule.pick' op is an instruction that no GPU runs, expected a plan for a CPU (target.device = "cpu")}}
+    schedule.pick "x" flops 0 bytes 0 %scores, %choices to %picked : memref<2x8xf32, strided<[8, 1]>>, memref<2x2xi32, strided<[2, 1]>> to memref<2x2xf32, strided<[2, 1]>>
   }
 }

@@ -1,0 +1,372 @@
+// The instructions around experts, against their formulas in double precision:
+// picks, rows in the order of experts, copies and sums of these.
+//
+// Tolerance: nothing is rounded but sums of k terms of [-1, 1) in f32, off by
+// at most k * k * 2^-24, and results in bf16, by 2^-9 of at most k.
+#include <algorithm>
+#include <cmath>
+#include <limits>
+
+#include <gtest/gtest.h>
+
+#include "test/Runtime/cpu/TestProgram.h"
+
+namespace meshwork::runtime::test {
+namespace {
+
+constexpr double lowest = std::numeric_limits<int32_t>::min(),
+                 highest = std::numeric_limits<int32_t>::max();
+
+struct Shape {
+  int64_t tokens = 17, k = 2, experts = 5;
+  int64_t choices() const { return tokens * k; }
+};
+const Shape shapes[] = {{1, 1, 1},  {1, 2, 2},  {3, 1, 7},   {3, 7, 7},
+                        {17, 2, 5}, {17, 5, 5}, {17, 8, 64}, {1000, 9, 33}};
+
+/// What tokens choose: k different experts; some choose only the last ones,
+/// some none, as padding does.
+Values choicesOf(const Shape &s) {
+  Values choices;
+  uint32_t state = 7;
+  for (int64_t token = 0; token < s.tokens; ++token) {
+    std::vector<double> experts;
+    for (int64_t e = 0; e < s.experts; ++e)
+      experts.push_back(static_cast<double>(e));
+    for (int64_t i = 0; i < s.k; ++i) {
+      state = state * 1664525 + 1013904223;
+      int64_t left = s.experts - i;
+      int64_t drawn = token % 3 == 0 ? left - 1 : (state >> 8) % left;
+      choices.push_back(token % 5 == 4 ? -1 : experts[drawn]);
+      std::swap(experts[drawn], experts[left - 1]);
+    }
+  }
+  return choices;
+}
+
+/// Runs under one thread and under three; both must leave the same bytes.
+template <typename Op> void runBoth(TestProgram &program, const Op &op) {
+  std::vector<std::byte> before = program.bytes();
+  absl::Status status = program.run(op, {.threads = 1});
+  ASSERT_TRUE(status.ok()) << status;
+  std::vector<std::byte> one = program.bytes();
+  program.restore(before);
+  ASSERT_TRUE(program.run(op, {.threads = 3}).ok());
+  EXPECT_TRUE(program.bytes() == one) << "differs under three threads";
+}
+
+/// An expert's number, or -1.
+int64_t expertOf(double choice, double first, int64_t experts) {
+  double expert = choice - first;
+  return expert >= 0 && expert < static_cast<double>(experts)
+             ? static_cast<int64_t>(expert)
+             : -1;
+}
+
+TEST(Pick, TakesScoresAndGivesTheirGradients) {
+  for (const Shape &s : shapes)
+    for (bool hostile : {false, true}) {
+      Values choices = choicesOf(s);
+      if (hostile) {
+        choices.front() = highest;
+        choices.back() = lowest;
+      }
+      Values scores = randomValues(s.tokens * s.experts, DType::f32, 1),
+             dout = randomValues(s.choices(), DType::f32, 2);
+      Values expected(s.choices()), gradient(scores.size());
+      for (int64_t i = 0; i < s.choices(); ++i)
+        if (int64_t e = expertOf(choices[i], 0, s.experts); e >= 0) {
+          expected[i] = scores[i / s.k * s.experts + e];
+          gradient[i / s.k * s.experts + e] += dout[i];
+        }
+      TestProgram program;
+      plan::PickT pick;
+      pick.scores = program.add(DType::f32, {s.tokens, s.experts}, scores);
+      pick.choices = program.add(DType::i32, {s.tokens, s.k}, choices);
+      pick.out = program.add(DType::f32, {s.tokens, s.k});
+      runBoth(program, pick);
+      EXPECT_EQ(program.read(pick.out), expected);
+      plan::PickGradT grad;
+      grad.choices = pick.choices;
+      grad.dout = program.add(DType::f32, {s.tokens, s.k}, dout);
+      grad.dscores = program.add(DType::f32, {s.tokens, s.experts});
+      runBoth(program, grad);
+      EXPECT_LE(maxDifference(program.read(grad.dscores), gradient),
+                hostile ? s.k * 0x1p-24 : 0);
+    }
+}
+
+TEST(Pick, ReadsRowsWithGapsAndAddsEqualChoicesInOrder) {
+  TestProgram program;
+  plan::PickGradT op;
+  op.choices = program.addView(program.addBuffer(DType::i32, 20), DType::i32,
+                               {2, 3}, {10, 1});
+  op.dout = program.addView(program.addBuffer(DType::f32, 20), DType::f32,
+                            {2, 3}, {7, 1});
+  op.dscores = program.addView(program.addBuffer(DType::f32, 20), DType::f32,
+                               {2, 4}, {9, 1});
+  program.write(op.choices, {1, 1, 1, 3, 0, 3});
+  program.write(op.dout, {0x1p24, 1, -0x1p24, 1, 2, 3});
+  runBoth(program, op);
+  EXPECT_EQ(program.read(op.dscores), (Values{0, 0, 0, 0, 2, 0, 0, 4}));
+}
+
+struct Sorted {
+  Values order, tokens, places, begins;
+};
+
+/// By a sort.
+Sorted sortedRows(const Values &choices, int64_t k, double first,
+                  int64_t experts, int64_t rows) {
+  std::vector<int64_t> chosen;
+  auto expert = [&](int64_t c) { return expertOf(choices[c], first, experts); };
+  for (size_t c = 0; c < choices.size(); ++c)
+    if (expert(c) >= 0)
+      chosen.push_back(c);
+  std::sort(chosen.begin(), chosen.end(), [&](int64_t a, int64_t b) {
+    return expert(a) != expert(b) ? expert(a) < expert(b) : a < b;
+  });
+  chosen.resize(std::min<size_t>(chosen.size(), rows));
+  Sorted sorted{Values(rows, -1), Values(rows, -1), Values(choices.size(), -1),
+                Values(experts + 1)};
+  for (size_t row = 0; row < chosen.size(); ++row) {
+    sorted.order[row] = chosen[row];
+    sorted.tokens[row] = chosen[row] / k;
+    sorted.places[chosen[row]] = row;
+    for (int64_t e = expert(chosen[row]); e < experts; ++e)
+      ++sorted.begins[e + 1];
+  }
+  return sorted;
+}
+
+void checkSort(const Shape &s, const Values &choices, double first,
+               int64_t experts, int64_t rows) {
+  TestProgram program;
+  plan::SortRowsT op;
+  op.choices = program.add(DType::i32, {s.tokens, s.k}, choices);
+  if (first != 0)
+    op.first_expert = program.add(DType::i32, {1}, {first});
+  op.order = program.add(DType::i32, {rows});
+  op.tokens = program.add(DType::i32, {rows});
+  op.places = program.add(DType::i32, {s.tokens, s.k});
+  op.begins = program.add(DType::i32, {experts + 1});
+  runBoth(program, op);
+  Sorted expected = sortedRows(choices, s.k, first, experts, rows);
+  EXPECT_EQ(program.read(op.order), expected.order);
+  EXPECT_EQ(program.read(op.tokens), expected.tokens);
+  EXPECT_EQ(program.read(op.places), expected.places);
+  EXPECT_EQ(program.read(op.begins), expected.begins);
+}
+
+TEST(SortRows, AsASortDoes) {
+  for (const Shape &s : shapes) {
+    Values choices = choicesOf(s);
+    int64_t rows = s.choices();
+    checkSort(s, choices, 0, s.experts, rows);
+    checkSort(s, choices, 0, s.experts, rows + 5);
+    int64_t own = (s.experts + 2) / 3;
+    for (double first : {0.0, 1.0, static_cast<double>(own), -2.0})
+      checkSort(s, choices, first, own, std::min(s.k, own) * s.tokens);
+  }
+}
+
+TEST(SortRows, OfParts) { // Several threads sort so many.
+  Shape s{3001, 8, 128};
+  checkSort(s, choicesOf(s), 0, s.experts, s.choices());
+  checkSort(s, choicesOf(s), 32, 32, s.choices());
+}
+
+TEST(SortRows, WritesNothingPastTheRows) {
+  Shape s{17, 3, 4};
+  Values equal(s.choices(), 1), extreme(s.choices(), highest);
+  checkSort(s, equal, 0, 2, 34); // All to one, which has no room for them.
+  checkSort(s, equal, 1, 1, 17);
+  checkSort(s, extreme, 0, 4, 51);
+  checkSort(s, extreme, lowest, 4, 51);
+  checkSort(s, extreme, highest, 4, 51);
+  checkSort(s, Values(s.choices(), lowest), highest, 4, 51);
+  checkSort(s, Values(s.choices(), lowest), lowest, 4, 51);
+}
+
+TEST(TakeRows, CopiesRowsAndZerosWhereThereIsNone) {
+  for (DType from : {DType::f32, DType::bf16})
+    for (DType to : {DType::f32, DType::bf16})
+      for (int64_t width : {1, 3, 40}) {
+        constexpr int64_t count = 7;
+        Values rows = {0, 6, -1, 7, 3, 3, highest, lowest, 1, 0};
+        auto many = static_cast<int64_t>(rows.size());
+        Values table = randomValues(count * width, from, 3);
+        Values expected;
+        for (double row : rows)
+          for (int64_t i = 0; i < width; ++i)
+            expected.push_back(row >= 0 && row < count
+                                   ? roundTo(to, table[row * width + i])
+                                   : 0);
+        TestProgram program;
+        plan::TakeRowsT op;
+        op.table = program.addView(program.addBuffer(from, count * (width + 2)),
+                                   from, {count, width}, {width + 2, 1});
+        program.write(op.table, table);
+        op.rows = program.add(DType::i32, {2, many / 2}, rows);
+        op.out = program.add(to, {2, many / 2, width});
+        runBoth(program, op);
+        EXPECT_EQ(program.read(op.out), expected);
+      }
+}
+
+TEST(TakeRows, OfNumbers) {
+  TestProgram program;
+  plan::TakeRowsT op;
+  op.table = program.add(DType::f32, {4}, {5, 6, 7, 8});
+  op.rows = program.add(DType::i32, {3}, {3, -1, 0});
+  op.out = program.add(DType::f32, {3});
+  runBoth(program, op);
+  EXPECT_EQ(program.read(op.out), (Values{8, 0, 5}));
+}
+
+/// Experts, each with the value of its row, in the order of experts.
+using Leaves = std::vector<std::pair<uint32_t, float>>;
+
+/// As Plan.fbs says it, from the root down.
+float treeSum(const Leaves &leaves, int bit) {
+  if (leaves.size() == 1)
+    return leaves[0].second;
+  if (bit < 0) { // Equal experts.
+    float sum = leaves[0].second;
+    for (size_t i = 1; i < leaves.size(); ++i)
+      sum += leaves[i].second;
+    return sum;
+  }
+  Leaves low, high;
+  for (const auto &leaf : leaves)
+    (leaf.first >> bit & 1 ? high : low).push_back(leaf);
+  if (low.empty() || high.empty())
+    return treeSum(low.empty() ? high : low, bit - 1);
+  return treeSum(low, bit - 1) + treeSum(high, bit - 1);
+}
+
+struct Combination {
+  Shape shape;
+  int64_t width;
+  DType from = DType::f32, to = DType::f32;
+  Values src, places, choices;
+
+  Combination(const Shape &shape, int64_t width, DType from, DType to)
+      : shape(shape), width(width), from(from), to(to),
+        choices(choicesOf(shape)) {
+    Sorted sorted =
+        sortedRows(choices, shape.k, 0, shape.experts, shape.choices());
+    places = sorted.places;
+    src = randomValues(shape.choices() * width, from, 5);
+  }
+
+  /// The sum of those of `keep`.
+  template <typename Keep> Values expected(Keep keep) const {
+    Values sums;
+    for (int64_t token = 0; token < shape.tokens; ++token)
+      for (int64_t column = 0; column < width; ++column) {
+        Leaves leaves;
+        for (int64_t i = token * shape.k; i < (token + 1) * shape.k; ++i)
+          if (places[i] >= 0 && places[i] < shape.choices() && keep(choices[i]))
+            leaves.emplace_back(
+                static_cast<uint32_t>(static_cast<int64_t>(choices[i])),
+                static_cast<float>(src[places[i] * width + column]));
+        sums.push_back(leaves.empty() ? 0 : roundTo(to, treeSum(leaves, 31)));
+      }
+    return sums;
+  }
+
+  Values run(const Values &places) const {
+    TestProgram program;
+    plan::CombineRowsT op;
+    op.src = program.add(from, {shape.choices(), width}, src);
+    op.places = program.add(DType::i32, {shape.tokens, shape.k}, places);
+    op.choices = program.add(DType::i32, {shape.tokens, shape.k}, choices);
+    op.out = program.add(to, {shape.tokens, width});
+    runBoth(program, op);
+    return program.read(op.out);
+  }
+};
+
+TEST(CombineRows, AddsUpAlongOneTree) {
+  for (const Shape &s : shapes)
+    for (DType from : {DType::f32, DType::bf16})
+      for (DType to : {DType::f32, DType::bf16})
+        for (int64_t width : {1, 13, s.tokens < 100 ? 1100 : 20}) {
+          Combination c(s, width, from, to);
+          EXPECT_EQ(c.run(c.places), c.expected([](double) { return true; }));
+        }
+}
+
+/// The sum of a rank's experts is a term of the sum of all, bit for bit.
+TEST(CombineRows, SumsOfSubtreesAddUp) {
+  Combination c({50, 16, 64}, 33, DType::f32, DType::f32);
+  Values whole = c.run(c.places);
+  for (int64_t ranks : {2, 4}) {
+    std::vector<Values> parts;
+    for (int64_t rank = 0; rank < ranks; ++rank) {
+      Values own = c.places;
+      for (size_t i = 0; i < own.size(); ++i)
+        if (std::floor(c.choices[i] * ranks / 64) != rank)
+          own[i] = -1;
+      parts.push_back(c.run(own));
+    }
+    for (; parts.size() > 1;
+         parts.erase(parts.begin() + parts.size() / 2, parts.end()))
+      for (size_t half = 0; half < parts.size() / 2; ++half)
+        for (size_t i = 0; i < whole.size(); ++i) {
+          float sum = static_cast<float>(parts[2 * half][i]) +
+                      static_cast<float>(parts[2 * half + 1][i]);
+          parts[half][i] = sum;
+        }
+    EXPECT_EQ(parts[0], whole) << ranks << " ranks";
+  }
+}
+
+TEST(CombineRows, ReadsNothingOutsideWhateverPlacesHold) {
+  Combination c({17, 40, 64}, 5, DType::f32, DType::f32);
+  for (size_t i = 0; i < c.places.size(); ++i) {
+    if (i % 4 == 1)
+      c.places[i] = i % 3 == 0 ? highest : lowest;
+    if (i % 4 == 2)
+      c.places[i] = static_cast<double>(c.shape.choices());
+    if (i % 5 == 0) // Equal ones, and ones that are no expert.
+      c.choices[i] = i % 2 ? lowest : -1;
+    if (i % 7 == 0)
+      c.choices[i] = i % 2 ? highest : 3;
+  }
+  EXPECT_EQ(c.run(c.places), c.expected([](double) { return true; }));
+}
+
+TEST(Routing, RefusesOtherTypesAndSizes) {
+  TestProgram program;
+  uint32_t floats = program.add(DType::f32, {4, 2}),
+           numbers = program.add(DType::i32, {4, 2}),
+           other = program.add(DType::i32, {3}),
+           out = program.add(DType::f32, {4, 8});
+  auto messageOf = [&](auto op) {
+    return std::string(program.run(op).message());
+  };
+  plan::PickT pick;
+  pick.scores = out, pick.choices = floats, pick.out = floats;
+  EXPECT_EQ(messageOf(pick), "instruction \"under.test\" (Pick): choices is "
+                             "f32[4, 2] with strides [2, 1], expected i32");
+  plan::SortRowsT sort;
+  sort.choices = numbers, sort.order = other, sort.tokens = numbers;
+  sort.places = numbers, sort.begins = other;
+  EXPECT_EQ(messageOf(sort), "instruction \"under.test\" (SortRows): there "
+                             "are 8 tokens, expected 3");
+  plan::TakeRowsT take;
+  take.table = floats, take.rows = other, take.out = out;
+  EXPECT_EQ(messageOf(take), "instruction \"under.test\" (TakeRows): there are "
+                             "4 rows of out, expected 3");
+  plan::CombineRowsT combine;
+  combine.src = floats, combine.places = combine.choices = numbers;
+  combine.out = out;
+  EXPECT_EQ(messageOf(combine),
+            "instruction \"under.test\" (CombineRows): there are 8 elements in "
+            "a row of out, expected 2");
+}
+
+} // namespace
+} // namespace meshwork::runtime::test
