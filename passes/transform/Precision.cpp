@@ -16,28 +16,32 @@ bool staysF32(OpResult result) {
   return op && op.staysF32(result.getResultNumber());
 }
 
-/// Ops whose results some op reads in f32, itself or behind what maps or moves
-/// their elements. What is stored for a step keeps its type.
+/// Results that some op reads in f32, itself or behind what maps or moves their
+/// elements. What is stored for a step keeps its type.
 class ReadInF32 {
 public:
   explicit ReadInF32(func::FuncOp function) {
     for (Block &block : function.getBody())
       for (Operation &op : llvm::reverse(block))
-        if (stateUseOf(&op) == StateUse::none &&
-            llvm::any_of(op.getUses(),
-                         [&](OpOperand &use) { return isRead(use); }))
-          ops.insert(&op);
+        for (Value result : op.getResults())
+          if (stateUseOf(&op) == StateUse::none &&
+              llvm::any_of(result.getUses(),
+                           [&](OpOperand &use) { return isRead(use); }))
+            results.insert(result);
   }
-  bool contains(Operation *op) const { return ops.contains(op); }
+  bool contains(Value result) const { return results.contains(result); }
 
 private:
   bool isRead(OpOperand &use) const {
     auto user = dyn_cast<TensorOpInterface>(use.getOwner());
     return user && (user.readsF32(use.getOperandNumber()) ||
-                    (user.isElementwise() && ops.contains(user)));
+                    (user.isElementwise() &&
+                     llvm::any_of(user->getResults(), [&](Value result) {
+                       return contains(result);
+                     })));
   }
 
-  llvm::DenseSet<Operation *> ops;
+  llvm::DenseSet<Value> results;
 };
 
 struct PrecisionPass : impl::PrecisionPassBase<PrecisionPass> {
@@ -63,26 +67,33 @@ struct PrecisionPass : impl::PrecisionPassBase<PrecisionPass> {
                  isUpdate)
           return;
         for (OpResult result : op->getResults())
-          if (!staysF32(result) && !readInF32.contains(op))
+          if (!staysF32(result) && !readInF32.contains(result))
             setElement(result, computeType);
       });
-      function.walk([](UnsliceOp op) { convertParts(op); });
+      // An unslice moves its parts, and a product has one type: what stays f32
+      // is rounded before.
+      function.walk([](UnsliceOp op) {
+        roundOperands(op, tensorType(op.getResult()).getElementType());
+      });
+      function.walk([&](ContractOp op) {
+        if (tensorType(op.getLhs()).getElementType() !=
+            tensorType(op.getRhs()).getElementType())
+          roundOperands(op, computeType);
+      });
     }
   }
 
-  /// An unslice moves its parts, so one that stays f32 is rounded before.
-  static void convertParts(UnsliceOp op) {
+  static void roundOperands(Operation *op, Type element) {
     OpBuilder builder(op);
-    Type element = tensorType(op.getResult()).getElementType();
-    for (OpOperand &part : op->getOpOperands()) {
-      auto type = tensorType(part.get());
+    for (OpOperand &operand : op->getOpOperands()) {
+      auto type = tensorType(operand.get());
       if (type.getElementType() == element)
         continue;
-      Value rounded =
-          buildMap(builder, op.getLoc(), withElement(type, element), part.get(),
-                   [](ImplicitLocOpBuilder &, ValueRange x) { return x[0]; });
+      Value rounded = buildMap(
+          builder, op->getLoc(), withElement(type, element), operand.get(),
+          [](ImplicitLocOpBuilder &, ValueRange x) { return x[0]; });
       inheritFacts(op, rounded.getDefiningOp());
-      part.set(rounded);
+      operand.set(rounded);
     }
   }
 
