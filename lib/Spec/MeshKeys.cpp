@@ -180,7 +180,7 @@ void addMeshKeys(std::vector<Key> &keys) {
       [](const Spec &s) { return s.batch.documentEndLoss ? 1 : 0; }));
   for (const char *dim :
        {"batch", "sequence", "residual_sequence", "embed", "heads", "kv_heads",
-        "head_dim", "ffn", "vocab", "experts", "layers"})
+        "head_dim", "ffn", "vocab", "experts", "expert_ffn", "layers"})
     keys.push_back(shardRule(dim));
   keys.push_back(tensorPins());
 }

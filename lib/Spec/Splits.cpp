@@ -37,11 +37,6 @@ private:
     for (const Axis &axis : spec.mesh) {
       if (!names.insert(axis.name).second)
         error("mesh.axes", "has axis " + quote(axis.name) + " twice");
-      if (axis.size > 1 && axis.name == "ep")
-        error("mesh.axes",
-              "not supported by this version: axis " + quote(axis.name) +
-                  " of size " + std::to_string(axis.size) +
-                  "; give it size 1 and use dp, fsdp or tp for more ranks");
       if (ranks <= maxRanks)
         ranks *= axis.size; // at most 2^40
     }
@@ -57,24 +52,33 @@ private:
   }
 
   /// The usual placement (Shoeybi et al., arXiv 1909.08053): samples over the
-  /// data-parallel axes; heads, ffn and vocabulary over "tp"; the sequence over
-  /// "cp", unless that splits something else.
+  /// data-parallel axes; heads, ffn and vocabulary over "tp"; experts over
+  /// "ep", which is a data-parallel axis to all others (Lepikhin et al., arXiv
+  /// 2006.16668); the sequence over "cp", unless that splits something else.
   void completeShard() {
-    std::vector<std::string> data;
+    std::vector<std::string> data, samples;
     for (const char *name : {"dp", "fsdp"})
       if (findAxis(name))
         data.push_back(name);
+    samples = data;
+    if (findAxis("ep"))
+      samples.push_back("ep");
     auto complete = [&](const char *dim, const std::vector<std::string> &axes) {
       if (!hasRule(dim) && !axes.empty() &&
           sound({("shard." + std::string(dim)).c_str()}))
         spec.shard.push_back({dim, axes});
     };
-    complete("batch", data);
+    complete("batch", samples);
+    if (findAxis("ep"))
+      complete("experts", {"ep"});
     if (findAxis("pp"))
       complete("layers", {"pp"});
     if (findAxis("tp"))
       for (const char *dim : {"heads", "ffn", "vocab"})
         complete(dim, {"tp"});
+    std::vector<std::string> ofExperts = axesOf("experts");
+    if (findAxis("tp") && !std::count(ofExperts.begin(), ofExperts.end(), "tp"))
+      complete("expert_ffn", {"tp"});
     bool isFree = std::none_of(
         spec.shard.begin(), spec.shard.end(), [](const ShardRule &rule) {
           return std::count(rule.axes.begin(), rule.axes.end(), "cp") > 0;
@@ -143,26 +147,52 @@ private:
                 expected + ", or name none of them");
   }
 
+  /// Ranks that share experts, and nothing else, would have the same tokens.
+  void checkExperts() {
+    for (const std::string &name : axesOf("experts")) {
+      bool isShared = std::any_of(
+          spec.shard.begin(), spec.shard.end(), [&](const ShardRule &rule) {
+            return rule.dim != "experts" &&
+                   std::count(rule.axes.begin(), rule.axes.end(), name) > 0;
+          });
+      if (isShared || !findAxis(name) || findAxis(name)->size == 1)
+        continue;
+      std::string batch;
+      for (const std::string &axis : axesOf("batch"))
+        batch += quote(axis) + ", ";
+      error(hasRule("batch") && given("shard.batch") ? "shard.batch"
+                                                     : "shard.experts",
+            "leaves out axis " + quote(name) +
+                ", which splits experts alone: its ranks would all compute the "
+                "same tokens; write shard.batch = [" +
+                batch + quote(name) + "]");
+    }
+  }
+
   void checkShard() {
     size_t before = diagnostics.size();
     for (const ShardRule &rule : spec.shard)
       checkAxes("shard." + rule.dim, rule.axes);
-    for (const char *dim : {"sequence", "heads", "kv_heads", "ffn", "vocab",
-                            "residual_sequence", "embed", "head_dim"})
+    for (const char *dim :
+         {"sequence", "heads", "kv_heads", "ffn", "expert_ffn", "vocab",
+          "residual_sequence", "embed", "head_dim"})
       checkApart("batch", dim);
-    for (const char *dim : {"heads", "kv_heads", "ffn", "vocab"}) {
+    for (const char *dim :
+         {"heads", "kv_heads", "ffn", "expert_ffn", "vocab"}) {
       checkApart("sequence", dim);
       checkApart("embed", dim);
     }
+    checkApart("experts", "embed");
+    checkApart("experts", "expert_ffn");
+    checkExperts();
     checkApart("embed", "residual_sequence");
     checkApart("sequence", "embed");
     checkResidual();
-    for (const char *dim : {"experts", "head_dim"})
-      for (const std::string &name : axesOf(dim))
-        if (findAxis(name) && findAxis(name)->size > 1)
-          error(std::string("shard.") + dim,
-                "not supported by this version: splitting " + quote(dim) +
-                    " over " + quote(name) + "; leave the line out");
+    for (const std::string &name : axesOf("head_dim"))
+      if (findAxis(name) && findAxis(name)->size > 1)
+        error("shard.head_dim",
+              "not supported by this version: splitting \"head_dim\" over " +
+                  quote(name) + "; leave the line out");
     checkStrategies(*this);
     if (diagnostics.size() == before && broken.empty())
       checkAllUsed();
@@ -180,6 +210,8 @@ private:
         {"mp", {"heads", "ffn", "vocab"}},
         {"tensor", {"heads", "ffn", "vocab"}},
         {"model", {"heads", "ffn", "vocab"}},
+        {"ep", {"experts"}},
+        {"expert", {"experts"}},
         {"pp", {"layers"}},
         {"pipe", {"layers"}},
         {"stage", {"layers"}},

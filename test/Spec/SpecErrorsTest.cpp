@@ -284,8 +284,12 @@ TEST(SpecErrors, Axes) {
                 "sequence = [\"cp\"]"));
   expectSetError("mesh.axes=[\"dp=1\", \"dp=2\"]",
                  "mesh.axes: has axis \"dp\" twice");
-  expectSetError("mesh.axes=[\"dp=2\", \"ep=2\"]",
-                 "mesh.axes: not supported by this version: axis \"ep\"");
+  EXPECT_THAT(
+      errorsOf(good,
+               {"mesh.axes=[\"dp=2\", \"ep=2\"]", "shard.batch=[\"dp\"]"}),
+      HasSubstr("shard.batch: leaves out axis \"ep\", which splits experts "
+                "alone: its ranks would all compute the same tokens; write "
+                "shard.batch = [\"dp\", \"ep\"]"));
   expectSetError("mesh.axes=[\"dp=2\", \"x=2\"]",
                  "mesh.axes: axis \"x\" splits nothing; its 2 ranks would "
                  "repeat each other");

@@ -86,7 +86,7 @@ memory_per_rank = "1.5 GiB"
                    .spec;
   EXPECT_EQ(spec.numRanks(), 2u);
   EXPECT_EQ(spec.microbatches(), 8u);
-  EXPECT_EQ(spec.shard.size(), 7u); // and kv_heads, ffn, vocab
+  EXPECT_EQ(spec.shard.size(), 8u); // and kv_heads, ffn, expert_ffn, vocab
   EXPECT_EQ(spec.gradients, Type::f32);
   EXPECT_TRUE(spec.fp8);
   EXPECT_THAT(print(spec), HasSubstr("matmul = \"fp8\"\n"));
