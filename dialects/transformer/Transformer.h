@@ -44,7 +44,8 @@ struct Factor {
     tokens,   // of a sequence; of attention, its queries
     heads,    // of queries; whole ones, equally many on each rank
     keyHeads, // the same, each of them shared by a group of heads
-    width     // of the residual stream
+    width,    // of the residual stream
+    experts   // whole ones, equally many on each rank
   };
   static constexpr int64_t absent = -1; // a result: combined into it
   static constexpr int64_t complete =
@@ -167,6 +168,10 @@ buildMap(::mlir::OpBuilder &builder, ::mlir::Location loc, ::mlir::Type result,
          ::llvm::function_ref<::mlir::Value(::mlir::ImplicitLocOpBuilder &,
                                             ::mlir::ValueRange)>
              body);
+
+/// An activation of an f32, in the body of a map.
+::mlir::Value activated(::mlir::ImplicitLocOpBuilder &builder,
+                        Activation function, ::mlir::Value x);
 
 /// The sum of numbers, tensors of f32 without dims, in their order.
 ::mlir::Value buildSum(::mlir::ImplicitLocOpBuilder &builder,

@@ -167,20 +167,52 @@ static Value relu(ImplicitLocOpBuilder &b, Value x) {
   return arith::SelectOp::create(b, isOff, zero, x);
 }
 
+Value meshwork::transformer::activated(ImplicitLocOpBuilder &b,
+                                       Activation function, Value x) {
+  switch (function) {
+  case Activation::gelu_tanh:
+    return geluTanh(b, x);
+  case Activation::gelu:
+    return geluExact(b, x);
+  case Activation::silu:
+    return silu(b, x);
+  case Activation::relu:
+    return relu(b, x);
+  }
+  llvm_unreachable("all activations are handled");
+}
+
 Value ActivateOp::decompose(OpBuilder &builder) {
   return buildMap(builder, getLoc(), getType(), getInput(),
                   [&](ImplicitLocOpBuilder &b, ValueRange x) {
-                    switch (getFunction()) {
-                    case Activation::gelu_tanh:
-                      return geluTanh(b, x[0]);
-                    case Activation::gelu:
-                      return geluExact(b, x[0]);
-                    case Activation::silu:
-                      return silu(b, x[0]);
-                    case Activation::relu:
-                      return relu(b, x[0]);
-                    }
-                    llvm_unreachable("all activations are handled");
+                    return activated(b, getFunction(), x[0]);
+                  });
+}
+
+//===-- softmax -------------------------------------------------------------//
+
+LogicalResult SoftmaxOp::verify() {
+  if (tensorType(getInput()).getElementType().isF32() &&
+      !dimsOf(getInput()).getNames().empty())
+    return success();
+  return emitOpError() << "(C1) is of " << getInput().getType()
+                       << ", expected f32 with a dim or more";
+}
+
+/// The largest is subtracted first, whose gradient cancels.
+Value SoftmaxOp::decompose(OpBuilder &builder) {
+  Value x = getInput();
+  DimsAttr last = DimsAttr::get(getContext(), dimsOf(x).getNames().take_back());
+  Value most = ReduceOp::create(builder, getLoc(), Reduction::max, x, last);
+  Value powers = buildMap(builder, getLoc(), x.getType(), {x, most},
+                          [](ImplicitLocOpBuilder &b, ValueRange e) -> Value {
+                            return math::ExpOp::create(
+                                b, arith::SubFOp::create(b, e[0], e[1]));
+                          });
+  Value sum = ReduceOp::create(builder, getLoc(), Reduction::add, powers, last);
+  return buildMap(builder, getLoc(), x.getType(), {powers, sum},
+                  [](ImplicitLocOpBuilder &b, ValueRange e) -> Value {
+                    return arith::DivFOp::create(b, e[0], e[1]);
                   });
 }
 

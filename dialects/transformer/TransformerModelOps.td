@@ -102,6 +102,21 @@ def Transformer_ActivateOp : Transformer_CompositeOp<"activate", [SameOperandsAn
   let assemblyFormat = "$function $input attr-dict `:` type($result)";
 }
 
+def Transformer_SoftmaxOp : Transformer_CompositeOp<"softmax", [SameOperandsAndResultType]> {
+  let summary = "e^x over the sum of e^x along the last dim: weights of experts";
+  let description = [{
+    What it is made of stays f32 where `top_k` or `pick` reads the result.
+    (C1) the input is f32 and has a dim.
+    ```mlir
+    %y = transformer.softmax %x : tensor<4x8xf32, #transformer.dims<sequence, routed>>
+    ```
+  }];
+  let arguments = (ins Transformer_FloatTensor:$input);
+  let results = (outs Transformer_FloatTensor:$result);
+  let assemblyFormat = "$input attr-dict `:` type($result)";
+  let hasVerifier = 1; // C1
+}
+
 def Transformer_LayerNormOp : Transformer_CompositeOp<"layer_norm", [
     AllTypesMatch<["input", "result"]>, AllTypesMatch<["weight", "bias"]>]> {
   let summary = "(x - mean) / sqrt(variance + epsilon) * weight + bias over the weight's dims";

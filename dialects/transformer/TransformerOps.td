@@ -3,5 +3,6 @@
 #define MESHWORK_TRANSFORMER_OPS
 include "dialects/transformer/TransformerModelOps.td"
 include "dialects/transformer/TransformerPrimitiveOps.td"
+include "dialects/transformer/TransformerExpertOps.td"
 include "dialects/transformer/TransformerStepOps.td"
 #endif // MESHWORK_TRANSFORMER_OPS

@@ -166,10 +166,28 @@ FloatAttr modelFlops(func::FuncOp microbatch) {
   return Builder(microbatch.getContext()).getF64FloatAttr(flops);
 }
 
-/// Of attention in one microbatch over all ranks, by PaLM's formula: forward
-/// and backward over every pair of query and key, masked or not.
+/// Those of experts that tokens do not choose, which 6 flops for each parameter
+/// and token count too.
+double flopsOfIdleExperts(ExpertsOp op) {
+  auto choices = tensorType(op.getChoices());
+  if (!choices.hasStaticShape())
+    return 0;
+  double k = static_cast<double>(choices.getShape().back()), elements = 0,
+         tokens = static_cast<double>(choices.getNumElements()) / k,
+         experts = static_cast<double>(tensorType(op.getGate()).getDimSize(0));
+  for (Value weight : {op.getGate(), op.getUp(), op.getDown()})
+    elements += static_cast<double>(tensorType(weight).getNumElements());
+  return 6 * tokens * elements * (1 - k / experts);
+}
+
+/// What PaLM's formula has beside 6 flops for each parameter and token, of one
+/// microbatch over all ranks. Attention counts forward and backward over every
+/// pair of query and key, masked or not. Of experts only those count that are
+/// chosen.
 FloatAttr palmAttentionFlops(func::FuncOp microbatch) {
   double flops = 0;
+  for (auto op : microbatch.getOps<ExpertsOp>())
+    flops -= flopsOfIdleExperts(op);
   for (auto op : microbatch.getOps<AttentionOp>()) {
     auto query = cast<RankedTensorType>(op.getQ().getType()),
          key = cast<RankedTensorType>(op.getK().getType());

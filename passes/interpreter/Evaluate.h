@@ -76,6 +76,8 @@ private:
 // By file.
 void addAttention(Evaluators &to);
 void addElementwise(Evaluators &to);
+void addExpertRows(Evaluators &to);
+void addExperts(Evaluators &to);
 void addFused(Evaluators &to);
 void addHeadLoss(Evaluators &to);
 void addMovement(Evaluators &to);

@@ -170,8 +170,9 @@ static Results evaluateCall(func::CallOp call, const Tensors &x) {
 const Evaluators &Evaluators::all() {
   static const Evaluators evaluators = [] {
     Evaluators made;
-    for (auto add : {addAttention, addElementwise, addFused, addHeadLoss,
-                     addMovement, addProducts, addRouting, addTables})
+    for (auto add :
+         {addAttention, addElementwise, addExpertRows, addExperts, addFused,
+          addHeadLoss, addMovement, addProducts, addRouting, addTables})
       add(made);
     return made;
   }();

@@ -129,6 +129,9 @@ void buildShard(OpPassManager &passes, const spec::Spec &spec) {
 void buildPartition(OpPassManager &passes, const spec::Spec &) {
   passes.addPass(partition::createInsertReshardsPass());
   passes.addPass(partition::createLocalizePass());
+  // Before stages are cut, which may part the two passes; their rows are one
+  // value.
+  passes.addPass(transform::createExpandExpertsPass());
 }
 
 /// For an option of a pass: one word, also of a table.

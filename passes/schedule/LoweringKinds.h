@@ -42,6 +42,7 @@ void attach(::mlir::MLIRContext *context) {
 // By file.
 void attachAttention(::mlir::MLIRContext *context);
 void attachElementwise(::mlir::MLIRContext *context);
+void attachExperts(::mlir::MLIRContext *context);
 void attachParts(::mlir::MLIRContext *context);
 void attachRepeat(::mlir::MLIRContext *context);
 void attachTables(::mlir::MLIRContext *context);

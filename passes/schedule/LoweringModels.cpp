@@ -38,8 +38,9 @@ template <typename Op> struct View : Model<View<Op>, Op, false, false> {
 
 void attachAll(MLIRContext *context, TransformerDialect *, mesh::MeshDialect *,
                func::FuncDialect *) {
-  for (auto attachFile : {attachAttention, attachElementwise, attachParts,
-                          attachRepeat, attachTables, attachTransfers})
+  for (auto attachFile :
+       {attachAttention, attachElementwise, attachExperts, attachParts,
+        attachRepeat, attachTables, attachTransfers})
     attachFile(context);
   attach<Product, ContractOp, ProductOp>(context);
   attach<Collective, mesh::AllReduceOp, mesh::AllGatherOp,

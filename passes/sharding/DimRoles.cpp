@@ -35,7 +35,7 @@ bool DimRoles::any(Factor::Role role) const {
 
 bool DimRoles::isCounted(StringRef dim) const {
   return has(dim, Factor::samples) || has(dim, Factor::heads) ||
-         has(dim, Factor::keyHeads);
+         has(dim, Factor::keyHeads) || has(dim, Factor::experts);
 }
 
 } // namespace meshwork::sharding

@@ -18,8 +18,8 @@ public:
   bool has(::llvm::StringRef dim, transformer::Factor::Role role) const;
   /// Whether some dim is for that.
   bool any(transformer::Factor::Role role) const;
-  /// Whether ranks have equally many whole entries of the dim: samples, heads.
-  /// Blocks of others may be short.
+  /// Whether ranks have equally many whole entries of the dim: samples, heads,
+  /// experts. Blocks of others may be short.
   bool isCounted(::llvm::StringRef dim) const;
 
 private:

@@ -267,4 +267,33 @@ def ExpandHeadPass : Pass<"transformer-expand-head", "::mlir::ModuleOp"> {
     Option<"roundedChunks", "rounded-chunks", "int64_t", "1", "chunks that may be added up in bf16">];
 }
 
+def ExpandExpertsPass : Pass<"transformer-expand-experts", "::mlir::ModuleOp"> {
+  let summary = "Replaces experts and their gradients by sorted rows and grouped products";
+  let description = [{
+    Before: `experts` and `experts_grad`, of a rank's tokens and experts. After: choices sorted by expert, rows taken in that
+    order, a product for each expert's rows, and their sum for each token. Both passes build the same rows; the backward
+    pass takes those of the forward pass, so that memory and recompute decide what is kept.
+
+    ```mlir
+    // meshwork-opt -transformer-expand-experts
+    !x = tensor<6x4xf32, #transformer.dims<sequence, embed>>
+    !c = tensor<6x2xi32, #transformer.dims<sequence, choices>>
+    !p = tensor<6x2xf32, #transformer.dims<sequence, choices>>
+    !up = tensor<3x8x4xf32, #transformer.dims<experts, expert_ffn, embed>>
+    !down = tensor<3x4x8xf32, #transformer.dims<experts, embed, expert_ffn>>
+    func.func @microbatch(%x: !x, %c: !c, %p: !p, %g: !up, %u: !up, %d: !down) -> !x {
+      %y = transformer.experts silu %x, %c, %p gate %g up %u down %d : !x, !c, !p, !up, !down
+      return %y : !x
+    }
+    // becomes
+    %order, %tokens, %places, %begins = transformer.sort_rows %c : ... -> tensor<12xi32, ...
+    %rows = transformer.take_rows %x at %tokens : ... -> tensor<12x4xf32, ...
+    ...
+    %gate = transformer.grouped_product %rows, %g by %begins : ...
+    ...
+    %y = transformer.combine_rows %down at %places of %c : ... -> tensor<6x4xf32, ...
+    ```
+  }];
+}
+
 #endif // MESHWORK_TRANSFORM_PASSES

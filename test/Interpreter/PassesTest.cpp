@@ -2,11 +2,7 @@
 #include "Harness.h"
 #include "TinyModel.h"
 
-#include <set>
-
 using namespace meshwork::interpreter;
-using meshwork::transformer::StateKind;
-using meshwork::transformer::StepInput;
 
 namespace {
 
@@ -18,48 +14,6 @@ void expectSameState(const Interpreter &actual, const Interpreter &expected,
     EXPECT_LT(relativeError(actual.state.at(key), value), tolerance)
         << key.name << " kind " << static_cast<int>(key.kind);
   }
-}
-
-/// The number of parameters whose gradients were compared: those of `names`,
-/// or all.
-unsigned checkDerivative(const std::string &text,
-                         const std::set<std::string> &names = {}) {
-  Program model(text);
-  model.transform(pipeline("cse"));
-  setWeights(model, "loss");
-  Program step(text);
-  step.transform(pipeline("transformer-decompose,cse,transformer-autodiff"));
-  runMicrobatches(step);
-  auto loss = [&] {
-    double sum = 0;
-    for (unsigned i : {0, 1}) {
-      model.interpreter.inputs[StepInput::first_sample] = 8 + batch * i;
-      sum += model.run({ids(1 + i), ids(3 + i)}, "loss")[0][0];
-    }
-    return sum;
-  };
-  EXPECT_NEAR(step.interpreter.state.at({StateKind::loss, ""})[0], loss(),
-              1e-12);
-  unsigned count = 0;
-  for (auto &[key, weight] : model.interpreter.state) {
-    if (!names.empty() && !names.contains(key.name))
-      continue;
-    Tensor original = weight;
-    Tensor expected = finiteDifferences(
-        [&, &weight = weight](const Tensor &moved) {
-          weight = moved;
-          return loss();
-        },
-        original);
-    weight = original;
-    EXPECT_LT(relativeError(
-                  step.interpreter.state.at({StateKind::gradient, key.name}),
-                  expected),
-              1e-6)
-        << key.name;
-    ++count;
-  }
-  return count;
 }
 
 TEST(Passes, AutodiffIsTheDerivative) {

@@ -52,22 +52,45 @@ std::string tinyLlama(const TinySizes &sizes) {
       (sizes.window ? key("sliding_window", sizes.window) : "") + "}");
 }
 
+std::string tinyMixture(const TinySizes &sizes, bool isQwen) {
+  return imported(
+      R"({"model_type": ")" + std::string(isQwen ? "qwen3_moe" : "mixtral") +
+      R"(", "hidden_act": "silu", "rms_norm_eps": 1e-5, "rope_theta": 10000.0,
+    "initializer_range": 0.02, "tie_word_embeddings": )" +
+      std::string(sizes.tied ? "true" : "false") +
+      (isQwen ? R"(, "num_experts": 4, "mlp_only_layers": [1])"
+              : R"(, "num_local_experts": 4)") +
+      key("vocab_size", sizes.vocabulary) +
+      key("intermediate_size", sizes.ffn) +
+      (isQwen ? key("moe_intermediate_size", sizes.ffn) +
+                    key("head_dim", sizes.hidden / sizes.heads)
+              : "") +
+      key("num_experts_per_tok", 2) + key("hidden_size", sizes.hidden) +
+      key("num_attention_heads", sizes.heads) +
+      key("num_key_value_heads", sizes.keyHeads) +
+      key("num_hidden_layers", sizes.layers) + "}");
+}
+
 std::string Strategy::spec() const {
   std::vector<std::string> axes;
   for (auto [axis, size] :
        {std::pair("pp", pp), {"dp", dp}, {"fsdp", fsdp}, {"tp", tp}})
     axes.push_back(axis + ("=" + std::to_string(size)));
-  std::string text =
-      "[mesh]\naxes = " + quotedList(axes) +
-      "\n[batch]\nglobal = 16\nmicro = " + std::to_string(batch / (dp * fsdp)) +
-      "\nsequence = " + std::to_string(sequence) + "\n" + documents +
-      "\n[precision]\n" + precision +
-      "\n[optimizer]\n"
-      "clip_grad_norm = 0.5\n";
+  if (ep > 1)
+    axes.push_back("ep=" + std::to_string(ep));
+  std::string text = "[mesh]\naxes = " + quotedList(axes) +
+                     "\n[batch]\nglobal = 16\nmicro = " +
+                     std::to_string(batch / (dp * fsdp * ep)) +
+                     "\nsequence = " + std::to_string(sequence) + "\n" +
+                     documents + "\n[precision]\n" + precision +
+                     "\n[optimizer]\n"
+                     "clip_grad_norm = 0.5\n";
   if (!pipeline.empty())
     text += "[pipeline]\n" + pipeline + "\n";
+  if (sequenceParallel || !rules.empty())
+    text += "[shard]\n" + rules + "\n";
   if (sequenceParallel)
-    text += "[shard]\nresidual_sequence = [\"tp\"]\n";
+    text += "residual_sequence = [\"tp\"]\n";
   if (zero > 0)
     text += "[zero]\nstage = " + std::to_string(zero) +
             "\naxes = " + quotedList(zeroAxes) + "\n";
@@ -79,6 +102,9 @@ std::string Strategy::name() const {
                      std::to_string(fsdp) + " tp" + std::to_string(tp);
   if (pp > 1)
     text = "pp" + std::to_string(pp) + " (" + pipeline + ") " + text;
+  if (ep > 1)
+    text += " ep" + std::to_string(ep);
+  text += rules;
   if (sequenceParallel)
     text += " sp";
   if (zero > 0) {
@@ -113,8 +139,8 @@ void checkStrategy(const std::string &model, const Strategy &strategy,
                    int64_t vocabulary, int64_t headChunk) {
   Compiled many(model, strategy.spec(), headChunk);
   ASSERT_TRUE(many.program) << strategy.name() << "\n" << many.diagnostics;
-  ASSERT_EQ(many.numRanks(),
-            strategy.pp * strategy.dp * strategy.fsdp * strategy.tp);
+  ASSERT_EQ(many.numRanks(), strategy.pp * strategy.dp * strategy.fsdp *
+                                 strategy.tp * strategy.ep);
   StepData data = randomStep(many, vocabulary);
   StepResult result = runStep(many, data);
   EXPECT_EQ(compareSteps(result, expectedStep(model, strategy, vocabulary)), "")

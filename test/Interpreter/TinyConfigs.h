@@ -18,6 +18,9 @@ struct TinySizes {
 std::string tinyGpt2(const TinySizes &sizes = {});
 /// Llama with grouped queries: the heads share `keyHeads`.
 std::string tinyLlama(const TinySizes &sizes);
+/// Mixtral, where two of four experts are chosen; or Qwen3-MoE, whose weights
+/// of choices do not add up to 1 and whose second layer has no experts.
+std::string tinyMixture(const TinySizes &sizes, bool isQwen = false);
 
 /// All keys of [batch] about documents.
 inline constexpr const char *allOfDocuments =
@@ -37,6 +40,10 @@ struct Strategy {
   /// Ranks of a pipeline, and keys of [pipeline].
   int64_t pp = 1;
   std::string pipeline = {};
+  /// Ranks that share experts, each with samples of its own; and what stands in
+  /// [shard] beside that.
+  int64_t ep = 1;
+  std::string rules = {};
 
   /// The spec of a step of two microbatches with eight samples over all ranks.
   std::string spec() const;

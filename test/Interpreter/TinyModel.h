@@ -5,6 +5,8 @@
 
 #include "Harness.h"
 
+#include <set>
+
 /// The fusion phase, as it follows whatever rewrites products and gradients.
 #define MESHWORK_FUSION_PASSES                                                 \
   "canonicalize,fusion-fold-bias,fusion-accumulations,canonicalize,"           \
@@ -27,6 +29,11 @@ void setWeights(Program &program, mlir::StringRef function);
 
 /// Runs @microbatch twice, on other tokens, as a step of two microbatches does.
 void runMicrobatches(Program &program);
+
+/// Holds the gradients of two microbatches of the model, by autodiff, against
+/// differences of its loss: those of `names`, or of all parameters. How many.
+unsigned checkDerivative(const std::string &text,
+                         const std::set<std::string> &names = {});
 
 /// Ends of @loss by name: what it may make of a head, of half of it, and of
 /// a weight.

@@ -1,0 +1,192 @@
+// Mixtures of experts: the choice's scores, the experts of a model, and what
+// these become on a rank.
+#ifndef MESHWORK_TRANSFORMER_EXPERT_OPS
+#define MESHWORK_TRANSFORMER_EXPERT_OPS
+
+include "dialects/transformer/TransformerAttrs.td"
+include "dialects/transformer/TransformerInterfaces.td"
+include "dialects/transformer/TransformerPrimitiveOps.td"
+
+/// What all ops of routing answer alike.
+defvar Transformer_Routes = Transformer_Apart # [Transformer_DrawsWords<"false">, Transformer_Source<"false">, Transformer_NoKernelSizes];
+
+def Transformer_PickOp : Transformer_PrimitiveOp<"pick", ["getFactors", "readsF32", "getPadding"], Transformer_Routes # [
+    Transformer_AddsUp<"false">, Transformer_CountsNothing, Transformer_TakesPadding, Transformer_NoProducts, Transformer_StaysF32<"true">,
+    Transformer_Again<"cheap">, Transformer_WeightGradient<"none">]> {
+  let summary = "The scores of each row's choices";
+  let description = [{
+    A negative choice, which is padding, gives 0. No gradient reaches `choices`.
+    (C1) `scores` are f32 [row dims..., experts], `choices` i32 [row dims..., choices], as in `top_k`; the result is f32 with the dims of `choices`.
+    ```mlir
+    %p = transformer.pick %scores at %c : tensor<1x4x8xf32, #transformer.dims<batch, sequence, experts>>,
+        tensor<1x4x3xi32, #transformer.dims<batch, sequence, choices>> -> tensor<1x4x3xf32, #transformer.dims<batch, sequence, choices>>
+    ```
+  }];
+  let arguments = (ins Transformer_FloatTensor:$scores, Transformer_IdTensor:$choices);
+  let results = (outs Transformer_FloatTensor:$result);
+  let assemblyFormat = "$scores `at` $choices attr-dict `:` type($scores) `,` type($choices) `->` type($result)";
+  let hasVerifier = 1; // C1
+}
+
+def Transformer_PickGradOp : Transformer_TensorOp<"pick_grad", ["getFactors", "readsF32", "getPadding"], Transformer_Routes # [
+    Transformer_AddsUp<"false">, Transformer_CountsNothing, Transformer_TakesPadding, Transformer_NoProducts, Transformer_StaysF32<"true">,
+    Transformer_Again<"dear">, Transformer_WeightGradient<"none">]> {
+  let summary = "The gradient of scores: that of each choice at its place, else 0";
+  let description = [{
+    (C1) types as in `pick`, whose `scores` are the result here.
+    ```mlir
+    %ds = transformer.pick_grad %dp at %c : tensor<1x4x3xf32, #transformer.dims<batch, sequence, choices>>,
+        tensor<1x4x3xi32, #transformer.dims<batch, sequence, choices>> -> tensor<1x4x8xf32, #transformer.dims<batch, sequence, experts>>
+    ```
+  }];
+  let arguments = (ins Transformer_FloatTensor:$gradient, Transformer_IdTensor:$choices);
+  let results = (outs Transformer_FloatTensor:$result);
+  let assemblyFormat = "$gradient `at` $choices attr-dict `:` type($gradient) `,` type($choices) `->` type($result)";
+  let hasVerifier = 1; // C1
+}
+
+def Transformer_ExpertsOp : Transformer_PrimitiveOp<"experts", ["getFactors", "getFlops", "readsF32", "getPaddingNeeds", "tellPart"], Transformer_Routes # [
+    AllTypesMatch<["input", "result"]>, AllTypesMatch<["gate", "up"]>,
+    Transformer_AddsUp<"false">, Transformer_LeavesPadding<"zero">, Transformer_StaysF32<"false">,
+    Transformer_Again<"dear">, Transformer_WeightGradient<"none">]> {
+  let summary = "The sum over a token's choices of weight * down(activation(gate(x)) * up(x))";
+  let description = [{
+    Choice i of a token is the number of an expert; its weight stands before the down projection, so its gradient needs
+    nothing kept. A negative choice, which is padding, adds nothing. A token's choices differ, as `top_k` makes them.
+    The result is a function of the tokens, not of how ranks share them. A rank with some experts counts them `from` its
+    first one, and makes the part of the sum that is theirs.
+    `-transformer-expand-experts` makes sorted rows and grouped products of it.
+    (C1) `input` is [token dims..., embed], `choices` i32 [token dims..., choices], `weights` f32 with the dims of these;
+         the result is like `input`.
+    (C2) `gate` and `up` are [experts, expert_ffn, embed], `down` [experts, embed, expert_ffn], of one element type, whatever the dims are called;
+         `experts` and `expert_ffn` are dims of these alone.
+    (C3) `first_expert` is a `tensor<i32>`.
+    ```mlir
+    %y = transformer.experts silu %x, %c, %p gate %g up %u down %d : tensor<1x4x8xf32, #transformer.dims<batch, sequence, embed>>,
+        tensor<1x4x2xi32, #transformer.dims<batch, sequence, choices>>, tensor<1x4x2xf32, #transformer.dims<batch, sequence, choices>>,
+        tensor<4x16x8xf32, #transformer.dims<experts, expert_ffn, embed>>, tensor<4x8x16xf32, #transformer.dims<experts, embed, expert_ffn>>
+    ```
+  }];
+  let arguments = (ins Transformer_ActivationAttr:$function, Transformer_FloatTensor:$input, Transformer_IdTensor:$choices, Transformer_FloatTensor:$weights,
+                       Transformer_FloatTensor:$gate, Transformer_FloatTensor:$up, Transformer_FloatTensor:$down, Optional<Transformer_IdTensor>:$first_expert);
+  let results = (outs Transformer_FloatTensor:$result);
+  let assemblyFormat = "$function $input `,` $choices `,` $weights `gate` $gate `up` $up `down` $down (`from` $first_expert^ `:` type($first_expert))? attr-dict `:` type($input) `,` type($choices) `,` type($weights) `,` type($gate) `,` type($down)";
+  let hasVerifier = 1; // C1 C2 C3
+}
+
+def Transformer_ExpertsGradOp : Transformer_TensorOp<"experts_grad", ["getFactors", "getFlops", "staysF32", "readsF32", "getPaddingNeeds", "getPadding", "tellPart"], Transformer_Routes # [
+    AllTypesMatch<["input", "gradient", "dinput"]>, AllTypesMatch<["weights", "dweights"]>, AllTypesMatch<["gate", "up", "dgate", "dup"]>, AllTypesMatch<["down", "ddown"]>,
+    Transformer_AddsUp<"false">, Transformer_Again<"dear">, Transformer_WeightGradient<"makes">]> {
+  let summary = "Gradients of the input, of the choices' weights and of the three projections";
+  let description = [{
+    What the activations are is found again; `-transformer-expand-experts` takes them from the `experts` of the same operands.
+    The gradient of an expert without tokens is zero.
+    (C1) (C2) (C3) as in `experts`; a gradient has the type of what it is the gradient of.
+    ```mlir
+    %dx, %dp, %dg, %du, %dd = transformer.experts_grad silu %x, %c, %p gate %g up %u down %d of %dy : tensor<1x4x8xf32, #transformer.dims<batch, sequence, embed>>,
+        tensor<1x4x2xi32, #transformer.dims<batch, sequence, choices>>, tensor<1x4x2xf32, #transformer.dims<batch, sequence, choices>>,
+        tensor<4x16x8xf32, #transformer.dims<experts, expert_ffn, embed>>, tensor<4x8x16xf32, #transformer.dims<experts, embed, expert_ffn>>
+    ```
+  }];
+  let arguments = (ins Transformer_ActivationAttr:$function, Transformer_FloatTensor:$input, Transformer_IdTensor:$choices, Transformer_FloatTensor:$weights,
+                       Transformer_FloatTensor:$gate, Transformer_FloatTensor:$up, Transformer_FloatTensor:$down, Transformer_FloatTensor:$gradient,
+                       Optional<Transformer_IdTensor>:$first_expert);
+  let results = (outs Transformer_FloatTensor:$dinput, Transformer_FloatTensor:$dweights, Transformer_FloatTensor:$dgate, Transformer_FloatTensor:$dup, Transformer_FloatTensor:$ddown);
+  let assemblyFormat = "$function $input `,` $choices `,` $weights `gate` $gate `up` $up `down` $down `of` $gradient (`from` $first_expert^ `:` type($first_expert))? attr-dict `:` type($input) `,` type($choices) `,` type($weights) `,` type($gate) `,` type($down)";
+  let hasVerifier = 1; // C1 C2 C3
+}
+
+/// What experts become on a rank, after partitioning: no dim is split any more.
+class Transformer_RankOp<string mnemonic, list<string> own, list<Trait> traits>
+    : Transformer_TensorOp<mnemonic, ["getFactors"] # own, Transformer_Routes # traits # [Transformer_TakesPadding, Transformer_CountsNothing, Transformer_LeavesPadding<"any">]>;
+
+def Transformer_SortRowsOp : Transformer_RankOp<"sort_rows", [], [AllTypesMatch<["choices", "places"]>, AllTypesMatch<["order", "tokens"]>, Transformer_NoProducts, Transformer_AddsUp<"false">, Transformer_StaysF32<"true">, Transformer_Again<"never">, Transformer_WeightGradient<"none">]> {
+  let summary = "The choices of all tokens in the order of their experts";
+  let description = [{
+    A choice of one of this rank's experts, counted from `first_expert`, takes a row. Rows are sorted by expert, then by the
+    number of the choice among all, row-major. `order` and `tokens` are the choice and the token of each row, -1 behind the
+    last; `places` is the row of each choice, -1 where it has none. Expert e has the rows from `begins[e]` to `begins[e + 1]`.
+    (C1) `choices` is i32 [token dims..., choices], `places` like it; `order` and `tokens` are i32 [rows], `begins` i32 [experts + 1], with one dim each.
+    (C2) there are rows for all choices that tokens with different ones can make: tokens times the lesser of choices and experts.
+    (C3) `first_expert` is a `tensor<i32>`.
+    ```mlir
+    %o, %t, %p, %b = transformer.sort_rows %c : tensor<1x4x2xi32, #transformer.dims<batch, sequence, choices>>
+        -> tensor<8xi32, #transformer.dims<rows>>, tensor<5xi32, #transformer.dims<begins>>
+    ```
+  }];
+  let arguments = (ins Transformer_IdTensor:$choices, Optional<Transformer_IdTensor>:$first_expert);
+  let results = (outs Transformer_IdTensor:$order, Transformer_IdTensor:$tokens, Transformer_IdTensor:$places, Transformer_IdTensor:$begins);
+  let assemblyFormat = "$choices (`from` $first_expert^ `:` type($first_expert))? attr-dict `:` type($choices) `->` type($order) `,` type($begins)";
+  let hasVerifier = 1; // C1 C2 C3
+}
+
+def Transformer_TakeRowsOp : Transformer_RankOp<"take_rows", ["staysF32"], [AllElementTypesMatch<["table", "result"]>, Transformer_NoProducts, Transformer_AddsUp<"false">, Transformer_Again<"dear">, Transformer_WeightGradient<"none">]> {
+  let summary = "Rows of a tensor, by their numbers; zeros where a number is negative";
+  let description = [{
+    Rows are numbered row-major along the first dims of `table`, those that the result does not end with.
+    (C1) the result is [dims of `rows`..., last dims of `table`...], with the elements of `table`.
+    ```mlir
+    %r = transformer.take_rows %x at %t : tensor<1x4x8xf32, #transformer.dims<batch, sequence, embed>>, tensor<6xi32, #transformer.dims<rows>>
+        -> tensor<6x8xf32, #transformer.dims<rows, embed>>
+    ```
+  }];
+  let arguments = (ins Transformer_FloatTensor:$table, Transformer_IdTensor:$rows);
+  let results = (outs Transformer_FloatTensor:$result);
+  let assemblyFormat = "$table `at` $rows attr-dict `:` type($table) `,` type($rows) `->` type($result)";
+  let hasVerifier = 1; // C1
+}
+
+def Transformer_CombineRowsOp : Transformer_RankOp<"combine_rows", [], [AllTypesMatch<["places", "choices"]>, AllElementTypesMatch<["source", "result"]>, Transformer_NoProducts, Transformer_AddsUp<"false">, Transformer_StaysF32<"false">, Transformer_Again<"dear">, Transformer_WeightGradient<"none">]> {
+  let summary = "The sum of each token's rows";
+  let description = [{
+    Row `places[t, i]` is that of choice i of token t; a negative place has none. Sums run in f32, in one binary tree over the
+    numbers of experts, whose leaves are the choices; those that are not there are passed over. So experts that are a subtree
+    give a part of the same sum.
+    (C1) `source` is [rows, embed], `places` and `choices` are i32 [token dims..., choices], the result [token dims..., embed].
+    ```mlir
+    %y = transformer.combine_rows %r at %p of %c : tensor<8x4xf32, #transformer.dims<rows, embed>>, tensor<1x4x2xi32, #transformer.dims<batch, sequence, choices>>
+        -> tensor<1x4x4xf32, #transformer.dims<batch, sequence, embed>>
+    ```
+  }];
+  let arguments = (ins Transformer_FloatTensor:$source, Transformer_IdTensor:$places, Transformer_IdTensor:$choices);
+  let results = (outs Transformer_FloatTensor:$result);
+  let assemblyFormat = "$source `at` $places `of` $choices attr-dict `:` type($source) `,` type($places) `->` type($result)";
+  let hasVerifier = 1; // C1
+}
+
+def Transformer_GroupedProductOp : Transformer_RankOp<"grouped_product", ["getFlops"], [AllElementTypesMatch<["lhs", "rhs"]>, Transformer_AddsUp<"false">, Transformer_StaysF32<"false">, Transformer_Again<"dear">, Transformer_WeightGradient<"none">]> {
+  let summary = "Each row times the matrix of its expert";
+  let description = [{
+    Expert e has the rows from `begins[e]` to `begins[e + 1]`; rows behind the last are zeros. The dim that `lhs` and `rhs`
+    have is summed, in f32.
+    (C1) `lhs` is [rows, a] and `rhs` [experts, a, b] or [experts, b, a], the result [rows, b].
+    (C2) `begins` is i32 [experts + 1].
+    ```mlir
+    %y = transformer.grouped_product %x, %w by %b : tensor<8x4xf32, #transformer.dims<rows, embed>>, tensor<3x16x4xf32, #transformer.dims<experts, expert_ffn, embed>>,
+        tensor<4xi32, #transformer.dims<begins>> -> tensor<8x16xf32, #transformer.dims<rows, expert_ffn>>
+    ```
+  }];
+  let arguments = (ins Transformer_FloatTensor:$lhs, Transformer_FloatTensor:$rhs, Transformer_IdTensor:$begins);
+  let results = (outs Transformer_FloatTensor:$result);
+  let assemblyFormat = "$lhs `,` $rhs `by` $begins attr-dict `:` type($lhs) `,` type($rhs) `,` type($begins) `->` type($result)";
+  let hasVerifier = 1; // C1 C2
+}
+
+def Transformer_GroupedGradientOp : Transformer_RankOp<"grouped_gradient", ["getFlops"], [AllElementTypesMatch<["lhs", "rhs"]>, Transformer_AddsUp<"true">, Transformer_StaysF32<"false">, Transformer_Again<"dear">, Transformer_WeightGradient<"makes">]> {
+  let summary = "For each expert the sum over its rows of the products of two rows' elements";
+  let description = [{
+    An expert without rows has zeros.
+    (C1) `lhs` is [rows, a] and `rhs` [rows, b], the result [experts, a, b].
+    (C2) `begins` is i32 [experts + 1].
+    ```mlir
+    %dw = transformer.grouped_gradient %dy, %x by %b : tensor<8x16xf32, #transformer.dims<rows, expert_ffn>>, tensor<8x4xf32, #transformer.dims<rows, embed>>,
+        tensor<4xi32, #transformer.dims<begins>> -> tensor<3x16x4xf32, #transformer.dims<experts, expert_ffn, embed>>
+    ```
+  }];
+  let arguments = (ins Transformer_FloatTensor:$lhs, Transformer_FloatTensor:$rhs, Transformer_IdTensor:$begins);
+  let results = (outs Transformer_FloatTensor:$result);
+  let assemblyFormat = "$lhs `,` $rhs `by` $begins attr-dict `:` type($lhs) `,` type($rhs) `,` type($begins) `->` type($result)";
+  let hasVerifier = 1; // C1 C2
+}
+
+#endif // MESHWORK_TRANSFORMER_EXPERT_OPS

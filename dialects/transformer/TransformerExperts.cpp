@@ -1,0 +1,169 @@
+// experts and their gradients: what types cannot say of them, and what they
+// tell of themselves.
+#include "dialects/transformer/Transformer.h"
+
+using namespace mlir;
+using namespace meshwork::transformer;
+
+//===-- Verification --------------------------------------------------------//
+
+/// `tokens`, [token dims..., last], with another last dim.
+static bool sharesTokens(RankedTensorType tokens, RankedTensorType other) {
+  return tokens.getRank() == other.getRank() && tokens.getRank() > 0 &&
+         tokens.getShape().drop_back() == other.getShape().drop_back() &&
+         dimsOf(tokens).getNames().drop_back() ==
+             dimsOf(other).getNames().drop_back();
+}
+
+template <typename Op> static LogicalResult verifyTokens(Op op) {
+  auto input = tensorType(op.getInput()), choices = tensorType(op.getChoices()),
+       weights = tensorType(op.getWeights());
+  if (sharesTokens(input, choices) &&
+      dimsOf(input).find(dimsOf(choices).getNames().back()) < 0 &&
+      weights == withElement(choices, Float32Type::get(op.getContext())))
+    return success();
+  return op.emitOpError()
+         << "(C1) expected [token dims..., embed], choices [token dims..., "
+            "another dim] and f32 weights with the dims of these, found "
+         << input << ", " << choices << " and " << weights;
+}
+
+/// [experts, expert_ffn, embed] and [experts, embed, expert_ffn].
+static bool areProjections(RankedTensorType gate, RankedTensorType down,
+                           RankedTensorType input) {
+  if (gate.getRank() != 3 || down.getRank() != 3 ||
+      gate.getElementType() != down.getElementType())
+    return false;
+  auto names = dimsOf(gate).getNames(), turned = dimsOf(down).getNames();
+  auto shape = gate.getShape(), turnedShape = down.getShape();
+  bool fits = true;
+  constexpr unsigned places[] = {0, 2, 1};
+  for (auto [i, place] : llvm::enumerate(places))
+    fits &= names[i] == turned[place] && shape[i] == turnedShape[place];
+  bool areOwn =
+      dimsOf(input).find(names[0]) < 0 && dimsOf(input).find(names[1]) < 0;
+  return fits && areOwn && names[2] == dimsOf(input).getNames().back() &&
+         shape[2] == input.getShape().back();
+}
+
+template <typename Op> static LogicalResult verifyExperts(Op op) {
+  if (failed(verifyTokens(op)))
+    return failure();
+  auto gate = tensorType(op.getGate()), down = tensorType(op.getDown()),
+       input = tensorType(op.getInput());
+  if (!areProjections(gate, down, input))
+    return op.emitOpError()
+           << "(C2) expected gate and up [experts, expert_ffn, embed] and down "
+              "[experts, embed, expert_ffn] for "
+           << input << ", found " << gate << " and " << down;
+  if (op.getFirstExpert() && tensorType(op.getFirstExpert()).getRank() != 0)
+    return op.emitOpError()
+           << "(C3) first_expert is " << op.getFirstExpert().getType()
+           << ", expected tensor<i32>";
+  return success();
+}
+LogicalResult ExpertsOp::verify() { return verifyExperts(*this); }
+LogicalResult ExpertsGradOp::verify() { return verifyExperts(*this); }
+
+//===-- Factors -------------------------------------------------------------//
+
+/// Tokens split freely; experts and their inner width are summed over. A
+/// token's choices and its elements are in one place.
+template <typename Op> static SmallVector<Factor> expertFactors(Op op) {
+  auto gate = dimsOf(op.getGate()).getNames();
+  StringRef choices = dimsOf(op.getChoices()).getNames().back();
+  SmallVector<Factor> factors = factorsFromNames(op);
+  for (Factor &factor : factors) {
+    if (factor.name == gate[0])
+      factor.role = Factor::experts;
+    if (factor.name == gate[2] || factor.name == choices)
+      factor.kind = Factor::whole;
+    factor.isCounted = factor.name == gate[0] || factor.name == choices;
+  }
+  return factors;
+}
+SmallVector<Factor> ExpertsOp::getFactors() { return expertFactors(*this); }
+SmallVector<Factor> ExpertsGradOp::getFactors() { return expertFactors(*this); }
+
+/// Of one projection of all choices; a rank with some of the experts has about
+/// as many choices less.
+template <typename Op> static uint64_t flopsOfProjection(Op op) {
+  auto gate = tensorType(op.getGate());
+  int64_t choices = tensorType(op.getChoices()).getNumElements();
+  return 2 * static_cast<uint64_t>(choices) *
+         static_cast<uint64_t>(gate.getDimSize(1) * gate.getDimSize(2));
+}
+uint64_t ExpertsOp::getFlops() { return 3 * flopsOfProjection(*this); }
+uint64_t ExpertsGradOp::getFlops() { return 6 * flopsOfProjection(*this); }
+
+//===-- Other answers -------------------------------------------------------//
+
+bool ExpertsOp::readsF32(unsigned operand) {
+  return operand == getWeightsMutable().getOperandNumber();
+}
+bool ExpertsGradOp::readsF32(unsigned operand) {
+  return operand == getWeightsMutable().getOperandNumber();
+}
+bool ExpertsGradOp::staysF32(unsigned result) {
+  return getResult(result) == getDweights();
+}
+
+/// A token of the padding may choose an expert; its weight is then zero, and
+/// what that is multiplied with finite.
+template <typename Op>
+static PaddingNeeds needsOfTokens(Op op, PaddingOf of, ValueRange finite) {
+  PaddingNeeds needs;
+  auto numberOf = [&](Value value) {
+    return static_cast<unsigned>(llvm::find(op->getOperands(), value) -
+                                 op->operand_begin());
+  };
+  for (StringAttr dim : dimsOf(op.getChoices()).getNames().drop_back()) {
+    if (of(op.getChoices(), dim).constant == -1)
+      continue;
+    needs.push_back({numberOf(op.getWeights()), dim, PaddingNeed::zero});
+    for (Value value : finite)
+      needs.push_back({numberOf(value), dim, PaddingNeed::finite});
+  }
+  // Of a width that ranks share unevenly; what stands behind its end is then
+  // added to no sum.
+  StringAttr width = dimsOf(op.getGate()).getNames()[1];
+  for (Value value : {op.getGate(), op.getUp(), op.getDown()})
+    needs.push_back({numberOf(value), width, PaddingNeed::zero});
+  return needs;
+}
+PaddingNeeds ExpertsOp::getPaddingNeeds(PaddingOf of) {
+  return needsOfTokens(*this, of, {getInput()});
+}
+PaddingNeeds ExpertsGradOp::getPaddingNeeds(PaddingOf of) {
+  return needsOfTokens(*this, of, {getInput(), getGradient()});
+}
+
+/// Zero, but for the gradient of a weight of padding that chooses an expert.
+Padding ExpertsGradOp::getPadding(unsigned result, unsigned, PaddingOf,
+                                  function_ref<bool()>) {
+  return getResult(result) == getDweights() ? finitePadding() : zeroPadding();
+}
+
+template <typename Op> static void countExperts(Op op, RankPart &part) {
+  if (part.isSplit(op.getGate(), 0))
+    op.getFirstExpertMutable().assign(part.first(op.getGate(), 0));
+}
+void ExpertsOp::tellPart(RankPart &part) { countExperts(*this, part); }
+void ExpertsGradOp::tellPart(RankPart &part) { countExperts(*this, part); }
+
+FailureOr<SmallVector<Value>> ExpertsOp::buildGradients(OpBuilder &builder,
+                                                        ValueRange gradients,
+                                                        ArrayRef<bool> needed) {
+  auto grad = ExpertsGradOp::create(
+      builder, getLoc(), getInput().getType(), getWeights().getType(),
+      getGate().getType(), getUp().getType(), getDown().getType(),
+      getFunctionAttr(), getInput(), getChoices(), getWeights(), getGate(),
+      getUp(), getDown(), gradients[0], getFirstExpert());
+  SmallVector<Value> result(getNumOperands());
+  result[0] = grad.getDinput();
+  result[2] = grad.getDweights();
+  result[3] = grad.getDgate();
+  result[4] = grad.getDup();
+  result[5] = grad.getDdown();
+  return result;
+}

@@ -1,0 +1,146 @@
+// Sorted rows of a rank's experts: verification, factors and flops.
+#include "dialects/transformer/Transformer.h"
+
+using namespace mlir;
+using namespace meshwork::transformer;
+
+namespace {
+/// [of the first `numFirst` dims of `first`, then the last `numLast` of
+/// `last`], with the elements of `last`.
+RankedTensorType joined(RankedTensorType first, int64_t numFirst,
+                        RankedTensorType last, int64_t numLast) {
+  SmallVector<int64_t> shape(first.getShape().take_front(numFirst));
+  SmallVector<StringAttr> names(dimsOf(first).getNames().take_front(numFirst));
+  llvm::append_range(shape, last.getShape().take_back(numLast));
+  llvm::append_range(names, dimsOf(last).getNames().take_back(numLast));
+  return namedType(shape, DimsAttr::get(first.getContext(), names),
+                   last.getElementType());
+}
+
+/// One entry more than the experts of `ofExperts`.
+LogicalResult verifyBegins(Operation *op, Value begins, int64_t experts) {
+  auto type = tensorType(begins);
+  if (type.getRank() == 1 && type.getDimSize(0) == experts + 1)
+    return success();
+  return op->emitOpError() << "(C2) begins is " << type << ", expected "
+                           << experts + 1 << " of " << experts << " experts";
+}
+
+/// Nothing of it is ever split.
+SmallVector<Factor> wholeFactors(Operation *op) {
+  SmallVector<Factor> factors = factorsFromNames(op);
+  for (Factor &factor : factors)
+    factor.kind = Factor::whole;
+  return factors;
+}
+
+uint64_t flopsOfRows(Value rows, RankedTensorType matrices) {
+  return 2 * static_cast<uint64_t>(tensorType(rows).getDimSize(0)) *
+         static_cast<uint64_t>(matrices.getDimSize(1) * matrices.getDimSize(2));
+}
+} // namespace
+
+//===-- sort_rows -----------------------------------------------------------//
+
+LogicalResult SortRowsOp::verify() {
+  auto choices = tensorType(getChoices()), order = tensorType(getOrder()),
+       begins = tensorType(getBegins());
+  if (choices.getRank() < 1 || order.getRank() != 1 || begins.getRank() != 1 ||
+      begins.getDimSize(0) < 2)
+    return emitOpError() << "(C1) expected choices [token dims..., choices], "
+                            "[rows] and [experts + 1], found "
+                         << choices << ", " << order << ", " << begins;
+  int64_t k = choices.getShape().back(), experts = begins.getDimSize(0) - 1,
+          needed = choices.getNumElements() / k * std::min(k, experts);
+  if (order.getDimSize(0) < needed)
+    return emitOpError() << "(C2) has " << order.getDimSize(0)
+                         << " rows, expected " << needed << " or more";
+  if (getFirstExpert() && tensorType(getFirstExpert()).getRank() != 0)
+    return emitOpError() << "(C3) first_expert is "
+                         << getFirstExpert().getType()
+                         << ", expected tensor<i32>";
+  return success();
+}
+SmallVector<Factor> SortRowsOp::getFactors() { return wholeFactors(*this); }
+
+//===-- take_rows, combine_rows ---------------------------------------------//
+
+LogicalResult TakeRowsOp::verify() {
+  auto table = tensorType(getTable()), rows = tensorType(getRows()),
+       result = tensorType(getResult());
+  int64_t width = result.getRank() - rows.getRank();
+  if (width >= 0 && width < table.getRank() &&
+      result == joined(rows, rows.getRank(), table, width))
+    return success();
+  return emitOpError() << "(C1) expected [dims of " << rows << ", last dims of "
+                       << table << "], found " << result;
+}
+SmallVector<Factor> TakeRowsOp::getFactors() { return wholeFactors(*this); }
+bool TakeRowsOp::staysF32(unsigned) {
+  auto table = getTable().getDefiningOp<TensorOpInterface>();
+  return table && table.staysF32(cast<OpResult>(getTable()).getResultNumber());
+}
+
+LogicalResult CombineRowsOp::verify() {
+  auto source = tensorType(getSource()), places = tensorType(getPlaces()),
+       result = tensorType(getResult());
+  if (source.getRank() == 2 && places.getRank() > 0 &&
+      result == joined(places, places.getRank() - 1, source, 1))
+    return success();
+  return emitOpError() << "(C1) expected [rows, embed], places [token dims..., "
+                          "choices] and [token dims..., embed], found "
+                       << source << ", " << places << ", " << result;
+}
+SmallVector<Factor> CombineRowsOp::getFactors() { return wholeFactors(*this); }
+
+//===-- grouped products ----------------------------------------------------//
+
+LogicalResult GroupedProductOp::verify() {
+  auto lhs = tensorType(getLhs()), rhs = tensorType(getRhs()),
+       result = tensorType(getResult());
+  bool fits = lhs.getRank() == 2 && rhs.getRank() == 3 && result.getRank() == 2;
+  for (auto [type, other] : {std::pair(lhs, result), {result, lhs}}) {
+    if (!fits)
+      break;
+    StringAttr name = dimsOf(type).getNames()[1];
+    int64_t at = dimsOf(rhs).find(name);
+    fits = at > 0 && rhs.getDimSize(at) == type.getDimSize(1) &&
+           dimsOf(other).find(name) < 0 &&
+           lhs.getDimSize(0) == result.getDimSize(0) &&
+           dimsOf(lhs).getNames()[0] == dimsOf(result).getNames()[0];
+  }
+  if (!fits)
+    return emitOpError() << "(C1) expected [rows, a], [experts, a and b] and "
+                            "[rows, b], found "
+                         << lhs << ", " << rhs << ", " << result;
+  return verifyBegins(*this, getBegins(), rhs.getDimSize(0));
+}
+SmallVector<Factor> GroupedProductOp::getFactors() {
+  return wholeFactors(*this);
+}
+uint64_t GroupedProductOp::getFlops() {
+  return flopsOfRows(getLhs(), tensorType(getRhs()));
+}
+
+LogicalResult GroupedGradientOp::verify() {
+  auto lhs = tensorType(getLhs()), rhs = tensorType(getRhs()),
+       result = tensorType(getResult());
+  bool fits = lhs.getRank() == 2 && rhs.getRank() == 2 &&
+              result.getRank() == 3 && lhs.getDimSize(0) == rhs.getDimSize(0) &&
+              dimsOf(lhs).getNames()[0] == dimsOf(rhs).getNames()[0];
+  const RankedTensorType sides[] = {lhs, rhs};
+  for (auto [i, type] : llvm::enumerate(sides))
+    fits = fits && type.getDimSize(1) == result.getDimSize(i + 1) &&
+           dimsOf(type).getNames()[1] == dimsOf(result).getNames()[i + 1];
+  if (!fits)
+    return emitOpError() << "(C1) expected [rows, a], [rows, b] and [experts, "
+                            "a, b], found "
+                         << lhs << ", " << rhs << ", " << result;
+  return verifyBegins(*this, getBegins(), result.getDimSize(0));
+}
+SmallVector<Factor> GroupedGradientOp::getFactors() {
+  return wholeFactors(*this);
+}
+uint64_t GroupedGradientOp::getFlops() {
+  return flopsOfRows(getLhs(), tensorType(getResult()));
+}

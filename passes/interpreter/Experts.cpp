@@ -1,0 +1,134 @@
+// Mixtures of experts as their definition says, token by token; what they
+// become on a rank is in Routing.cpp.
+#include "passes/interpreter/Evaluate.h"
+
+using namespace mlir;
+using namespace meshwork::transformer;
+
+namespace meshwork::interpreter {
+namespace {
+
+/// A function and its derivative.
+struct Point {
+  double value, slope;
+};
+
+Point activated(Activation function, double x) {
+  switch (function) {
+  case Activation::gelu_tanh: {
+    Gelu gelu(x);
+    return {gelu.value(), gelu.slope()};
+  }
+  case Activation::gelu: {
+    double half = std::erfc(-x / std::sqrt(2.0)) / 2,
+           density = std::exp(-x * x / 2) / std::sqrt(2 * M_PI);
+    return {x * half, half + x * density};
+  }
+  case Activation::silu: {
+    double sigmoid = 1 / (1 + std::exp(-x));
+    return {x * sigmoid, sigmoid * (1 + x * (1 - sigmoid))};
+  }
+  case Activation::relu:
+    return {x > 0 ? x : 0, x > 0 ? 1.0 : 0.0};
+  }
+  llvm_unreachable("all activations are handled");
+}
+
+/// The operands of both ops, in their order.
+struct Mixture {
+  Activation function;
+  const Tensor &input, &choices, &weights, &gate, &up, &down;
+  int64_t first;
+
+  Mixture(Activation function, ArrayRef<Tensor> operands, const Tensor *first)
+      : function(function), input(operands[0]), choices(operands[1]),
+        weights(operands[2]), gate(operands[3]), up(operands[4]),
+        down(operands[5]),
+        first(first ? static_cast<int64_t>((*first)[0]) : 0) {}
+
+  int64_t experts() const { return gate.getDimSize(0); }
+  int64_t width() const { return gate.getDimSize(1); }
+  int64_t embed() const { return gate.getDimSize(2); }
+
+  /// Calls `visit(token, choice, expert)` for each choice of these experts.
+  template <typename Visit> void forEachChoice(Visit visit) const {
+    int64_t k = choices.getShape().back();
+    for (int64_t i = 0; i < choices.size(); ++i) {
+      int64_t expert = static_cast<int64_t>(choices[i]) - first;
+      if (choices[i] >= 0 && expert >= 0 && expert < experts())
+        visit(i / k, i, expert);
+    }
+  }
+  /// Element f of a projection's row for a token.
+  double projected(const Tensor &matrices, int64_t expert, int64_t f,
+                   int64_t token) const {
+    double sum = 0;
+    for (int64_t h = 0; h < embed(); ++h)
+      sum += matrices.at({expert, f, h}) * input[token * embed() + h];
+    return sum;
+  }
+};
+
+Tensor mixed(const Mixture &of, Tensor result) {
+  of.forEachChoice([&](int64_t token, int64_t choice, int64_t expert) {
+    for (int64_t f = 0; f < of.width(); ++f) {
+      double gate = of.projected(of.gate, expert, f, token),
+             inner = of.weights[choice] * activated(of.function, gate).value *
+                     of.projected(of.up, expert, f, token);
+      for (int64_t h = 0; h < of.embed(); ++h)
+        result[token * of.embed() + h] += of.down.at({expert, h, f}) * inner;
+    }
+  });
+  return result;
+}
+
+/// What one element of one choice's inner row adds to the gradients: of input,
+/// weights, gate, up and down.
+void addGradients(const Mixture &of, const Tensor &gradient, int64_t token,
+                  int64_t choice, int64_t expert, int64_t f, Tensors &to) {
+  double gate = of.projected(of.gate, expert, f, token),
+         up = of.projected(of.up, expert, f, token), dinner = 0,
+         weight = of.weights[choice];
+  auto [value, slope] = activated(of.function, gate);
+  for (int64_t h = 0; h < of.embed(); ++h) {
+    double dy = gradient[token * of.embed() + h];
+    dinner += of.down.at({expert, h, f}) * dy;
+    to[4].at({expert, h, f}) += dy * weight * value * up;
+  }
+  double dgate = dinner * weight * slope * up, dup = dinner * weight * value;
+  to[1][choice] += dinner * value * up;
+  for (int64_t h = 0; h < of.embed(); ++h) {
+    double x = of.input[token * of.embed() + h];
+    to[0][token * of.embed() + h] +=
+        of.gate.at({expert, f, h}) * dgate + of.up.at({expert, f, h}) * dup;
+    to[2].at({expert, f, h}) += dgate * x;
+    to[3].at({expert, f, h}) += dup * x;
+  }
+}
+} // namespace
+
+static Results evaluate(ExpertsOp op, ArrayRef<Tensor> operands) {
+  Mixture of(op.getFunction(), operands,
+             op.getFirstExpert() ? &operands.back() : nullptr);
+  return Tensors{mixed(of, Tensor::zeros(op.getType()))};
+}
+
+static Results evaluate(ExpertsGradOp op, ArrayRef<Tensor> operands) {
+  Mixture of(op.getFunction(), operands,
+             op.getFirstExpert() ? &operands.back() : nullptr);
+  Tensors gradients;
+  for (Type type : op->getResultTypes())
+    gradients.push_back(Tensor::zeros(type));
+  of.forEachChoice([&](int64_t token, int64_t choice, int64_t expert) {
+    for (int64_t f = 0; f < of.width(); ++f)
+      addGradients(of, operands[6], token, choice, expert, f, gradients);
+  });
+  return gradients;
+}
+
+void addExperts(Evaluators &to) {
+  to.add<ExpertsOp>(evaluate);
+  to.add<ExpertsGradOp>(evaluate);
+}
+
+} // namespace meshwork::interpreter

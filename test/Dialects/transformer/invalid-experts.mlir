@@ -1,0 +1,189 @@
+// What ops of routing and of experts refuse.
+// RUN: meshwork-opt %s -split-input-file -verify-diagnostics
+
+#sr = #transformer.dims<sequence, routed>
+#sk = #transformer.dims<sequence, choices>
+func.func @f(%s: tensor<3x8xbf16, #sr>, %c: tensor<3x2xi32, #sk>) {
+  // expected-error@+1 {{'transformer.pick' op (C1) expected f32 scores [row dims..., experts], choices [row dims..., another dim] and f32 with the dims of these, found 'tensor<3x8xbf16}}
+  %0 = transformer.pick %s at %c : tensor<3x8xbf16, #sr>, tensor<3x2xi32, #sk> -> tensor<3x2xf32, #sk>
+  return
+}
+
+// -----
+#sr = #transformer.dims<sequence, routed>
+#sk = #transformer.dims<sequence, choices>
+func.func @f(%s: tensor<4x8xf32, #sr>, %c: tensor<3x2xi32, #sk>) {
+  // expected-error@+1 {{'transformer.pick' op (C1)}}
+  %0 = transformer.pick %s at %c : tensor<4x8xf32, #sr>, tensor<3x2xi32, #sk> -> tensor<3x2xf32, #sk>
+  return
+}
+
+// -----
+#sr = #transformer.dims<sequence, routed>
+#sk = #transformer.dims<sequence, choices>
+func.func @f(%s: tensor<3x2xf32, #sk>, %c: tensor<3x2xi32, #sk>) {
+  // expected-error@+1 {{'transformer.pick_grad' op (C1)}}
+  %0 = transformer.pick_grad %s at %c : tensor<3x2xf32, #sk>, tensor<3x2xi32, #sk> -> tensor<3x2xf32, #sk>
+  return
+}
+
+// -----
+func.func @f(%x: tensor<3xbf16, #transformer.dims<routed>>) {
+  // expected-error@+1 {{'transformer.softmax' op (C1) is of 'tensor<3xbf16, #transformer.dims<routed>>', expected f32 with a dim or more}}
+  %0 = transformer.softmax %x : tensor<3xbf16, #transformer.dims<routed>>
+  return
+}
+
+// -----
+!x = tensor<3x4xf32, #transformer.dims<sequence, embed>>
+!c = tensor<4x2xi32, #transformer.dims<sequence, choices>>
+!p = tensor<4x2xf32, #transformer.dims<sequence, choices>>
+!up = tensor<5x6x4xf32, #transformer.dims<experts, expert_ffn, embed>>
+!down = tensor<5x4x6xf32, #transformer.dims<experts, embed, expert_ffn>>
+func.func @f(%x: !x, %c: !c, %p: !p, %u: !up, %d: !down) {
+  // expected-error@+1 {{'transformer.experts' op (C1) expected [token dims..., embed], choices [token dims..., another dim] and f32 weights with the dims of these}}
+  %0 = transformer.experts silu %x, %c, %p gate %u up %u down %d : !x, !c, !p, !up, !down
+  return
+}
+
+// -----
+!x = tensor<3x4xf32, #transformer.dims<sequence, embed>>
+!c = tensor<3x2xi32, #transformer.dims<sequence, choices>>
+!p = tensor<3x2xf32, #transformer.dims<sequence, choices>>
+!up = tensor<5x6x4xf32, #transformer.dims<experts, expert_ffn, embed>>
+!down = tensor<5x6x4xf32, #transformer.dims<experts, embed, expert_ffn>>
+func.func @f(%x: !x, %c: !c, %p: !p, %u: !up, %d: !down) {
+  // expected-error@+1 {{'transformer.experts' op (C2) expected gate and up [experts, expert_ffn, embed] and down [experts, embed, expert_ffn] for}}
+  %0 = transformer.experts silu %x, %c, %p gate %u up %u down %d : !x, !c, !p, !up, !down
+  return
+}
+
+// -----
+!x = tensor<3x4xf32, #transformer.dims<experts, embed>>
+!c = tensor<3x2xi32, #transformer.dims<experts, choices>>
+!p = tensor<3x2xf32, #transformer.dims<experts, choices>>
+!up = tensor<5x6x4xf32, #transformer.dims<experts, expert_ffn, embed>>
+!down = tensor<5x4x6xf32, #transformer.dims<experts, embed, expert_ffn>>
+func.func @f(%x: !x, %c: !c, %p: !p, %u: !up, %d: !down) {
+  // expected-error@+1 {{'transformer.experts_grad' op (C2)}}
+  %0:5 = transformer.experts_grad silu %x, %c, %p gate %u up %u down %d of %x : !x, !c, !p, !up, !down
+  return
+}
+
+// -----
+!x = tensor<3x4xf32, #transformer.dims<sequence, embed>>
+!c = tensor<3x2xi32, #transformer.dims<sequence, choices>>
+!p = tensor<3x2xf32, #transformer.dims<sequence, choices>>
+!up = tensor<5x6x4xf32, #transformer.dims<experts, expert_ffn, embed>>
+!down = tensor<5x4x6xf32, #transformer.dims<experts, embed, expert_ffn>>
+func.func @f(%x: !x, %c: !c, %p: !p, %u: !up, %d: !down) {
+  // expected-error@+1 {{'transformer.experts' op (C3) first_expert is 'tensor<3x2xi32, #transformer.dims<sequence, choices>>', expected tensor<i32>}}
+  %0 = transformer.experts silu %x, %c, %p gate %u up %u down %d from %c : !c : !x, !c, !p, !up, !down
+  return
+}
+
+// -----
+!c = tensor<3x2xi32, #transformer.dims<sequence, choices>>
+func.func @f(%c: !c) {
+  // expected-error@+1 {{'transformer.sort_rows' op (C2) has 5 rows, expected 6 or more}}
+  %0:4 = transformer.sort_rows %c : !c -> tensor<5xi32, #transformer.dims<rows>>, tensor<9xi32, #transformer.dims<begins>>
+  return
+}
+
+// -----
+!c = tensor<3x2xi32, #transformer.dims<sequence, choices>>
+func.func @f(%c: !c) {
+  // expected-error@+1 {{'transformer.sort_rows' op (C1) expected choices [token dims..., choices], [rows] and [experts + 1]}}
+  %0:4 = transformer.sort_rows %c : !c -> tensor<6xi32, #transformer.dims<rows>>, tensor<1xi32, #transformer.dims<begins>>
+  return
+}
+
+// -----
+!x = tensor<3x4xf32, #transformer.dims<sequence, embed>>
+!r = tensor<6xi32, #transformer.dims<rows>>
+func.func @f(%x: !x, %r: !r) {
+  // expected-error@+1 {{'transformer.take_rows' op (C1) expected [dims of 'tensor<6xi32}}
+  %0 = transformer.take_rows %x at %r : !x, !r -> tensor<6x5xf32, #transformer.dims<rows, embed>>
+  return
+}
+
+// -----
+!s = tensor<6x4xf32, #transformer.dims<rows, embed>>
+!c = tensor<3x2xi32, #transformer.dims<sequence, choices>>
+func.func @f(%s: !s, %c: !c) {
+  // expected-error@+1 {{'transformer.combine_rows' op (C1) expected [rows, embed], places [token dims..., choices] and [token dims..., embed]}}
+  %0 = transformer.combine_rows %s at %c of %c : !s, !c -> tensor<3x5xf32, #transformer.dims<sequence, embed>>
+  return
+}
+
+// -----
+!s = tensor<6x4xf32, #transformer.dims<rows, embed>>
+!w = tensor<5x7x3xf32, #transformer.dims<experts, expert_ffn, embed>>
+!b = tensor<6xi32, #transformer.dims<begins>>
+func.func @f(%s: !s, %w: !w, %b: !b) {
+  // expected-error@+1 {{'transformer.grouped_product' op (C1) expected [rows, a], [experts, a and b] and [rows, b]}}
+  %0 = transformer.grouped_product %s, %w by %b : !s, !w, !b -> tensor<6x7xf32, #transformer.dims<rows, expert_ffn>>
+  return
+}
+
+// -----
+!s = tensor<6x4xf32, #transformer.dims<rows, embed>>
+!w = tensor<5x7x4xf32, #transformer.dims<experts, expert_ffn, embed>>
+!b = tensor<5xi32, #transformer.dims<begins>>
+func.func @f(%s: !s, %w: !w, %b: !b) {
+  // expected-error@+1 {{'transformer.grouped_product' op (C2) begins is 'tensor<5xi32, #transformer.dims<begins>>', expected 6 of 5 experts}}
+  %0 = transformer.grouped_product %s, %w by %b : !s, !w, !b -> tensor<6x7xf32, #transformer.dims<rows, expert_ffn>>
+  return
+}
+
+// -----
+!s = tensor<6x4xf32, #transformer.dims<rows, embed>>
+!t = tensor<7x4xf32, #transformer.dims<rows, expert_ffn>>
+!b = tensor<6xi32, #transformer.dims<begins>>
+func.func @f(%s: !s, %t: !t, %b: !b) {
+  // expected-error@+1 {{'transformer.grouped_gradient' op (C1) expected [rows, a], [rows, b] and [experts, a, b]}}
+  %0 = transformer.grouped_gradient %s, %t by %b : !s, !t, !b -> tensor<5x4x4xf32, #transformer.dims<experts, embed, expert_ffn>>
+  return
+}
+
+// -----
+!x = tensor<3x4xf32, #transformer.dims<sequence, embed>>
+!c = tensor<3x2xi32, #transformer.dims<sequence, choices>>
+!p = tensor<3x2xbf16, #transformer.dims<sequence, choices>>
+!up = tensor<5x6x4xf32, #transformer.dims<experts, expert_ffn, embed>>
+!down = tensor<5x4x6xf32, #transformer.dims<experts, embed, expert_ffn>>
+func.func @f(%x: !x, %c: !c, %p: !p, %u: !up, %d: !down) {
+  // expected-error@+1 {{'transformer.experts_grad' op (C1) expected [token dims..., embed], choices [token dims..., another dim] and f32 weights}}
+  %0:5 = transformer.experts_grad silu %x, %c, %p gate %u up %u down %d of %x : !x, !c, !p, !up, !down
+  return
+}
+
+// -----
+!x = tensor<3x4xf32, #transformer.dims<sequence, embed>>
+!c = tensor<3x2xi32, #transformer.dims<sequence, choices>>
+!p = tensor<3x2xf32, #transformer.dims<sequence, choices>>
+!up = tensor<5x6x4xf32, #transformer.dims<experts, expert_ffn, embed>>
+!down = tensor<5x4x6xf32, #transformer.dims<experts, embed, expert_ffn>>
+func.func @f(%x: !x, %c: !c, %p: !p, %u: !up, %d: !down) {
+  // expected-error@+1 {{'transformer.experts_grad' op (C3) first_expert is}}
+  %0:5 = transformer.experts_grad silu %x, %c, %p gate %u up %u down %d of %x from %c : !c : !x, !c, !p, !up, !down
+  return
+}
+
+// -----
+!c = tensor<3x2xi32, #transformer.dims<sequence, choices>>
+func.func @f(%c: !c) {
+  // expected-error@+1 {{'transformer.sort_rows' op (C3) first_expert is}}
+  %0:4 = transformer.sort_rows %c from %c : !c : !c -> tensor<6xi32, #transformer.dims<rows>>, tensor<9xi32, #transformer.dims<begins>>
+  return
+}
+
+// -----
+!s = tensor<6x4xf32, #transformer.dims<rows, embed>>
+!t = tensor<6x7xf32, #transformer.dims<rows, expert_ffn>>
+!b = tensor<5xi32, #transformer.dims<begins>>
+func.func @f(%s: !s, %t: !t, %b: !b) {
+  // expected-error@+1 {{'transformer.grouped_gradient' op (C2) begins is 'tensor<5xi32, #transformer.dims<begins>>', expected 6 of 5 experts}}
+  %0 = transformer.grouped_gradient %s, %t by %b : !s, !t, !b -> tensor<5x4x7xf32, #transformer.dims<experts, embed, expert_ffn>>
+  return
+}

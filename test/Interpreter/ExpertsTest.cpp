@@ -1,0 +1,115 @@
+// Mixtures of experts: the op against what it becomes, its gradients against
+// differences, and each strategy against one rank.
+#include "TinyConfigs.h"
+#include "TinyModel.h"
+
+#include "dialects/schedule/Schedule.h"
+
+using namespace meshwork;
+using namespace meshwork::interpreter;
+
+namespace {
+
+std::string mixtral(const TinySizes &sizes = {.keyHeads = 2}) {
+  return tinyMixture(sizes);
+}
+std::string qwen(int64_t layers = 3) {
+  return tinyMixture({.keyHeads = 2, .tied = true, .layers = layers},
+                     /*isQwen=*/true);
+}
+
+/// The op as it is defined, token by token, and as sorted rows.
+TEST(Experts, AreTheSumOfTheirParts) {
+  for (const std::string &model : {mixtral(), qwen()}) {
+    Compiled one(model, Strategy{}.spec(), 256, "step");
+    ASSERT_TRUE(one.program) << one.diagnostics;
+    StepData data = randomStep(one, 12);
+    StepResult whole = runStep(one, data);
+    one.program->transform("transformer-expand-experts");
+    EXPECT_EQ(compareSteps(runStep(one, data), whole), "");
+  }
+}
+
+/// Of two microbatches, by each weight.
+TEST(Experts, GradientsAreTheDerivatives) {
+  for (const std::string &model : {mixtral(), qwen()})
+    EXPECT_GT(checkDerivative(model), 0u);
+}
+
+TEST(Experts, StrategiesMeanWhatOneRankMeans) {
+  const Strategy strategies[] = {
+      {.dp = 2},
+      {.tp = 2},
+      {.tp = 4},
+      {.tp = 2, .sequenceParallel = true},
+      {.ep = 2},
+      {.ep = 4},
+      {.dp = 2, .ep = 2},
+      {.dp = 2, .zero = 1, .zeroAxes = {"dp"}, .ep = 2},
+      {.dp = 2, .zero = 3, .zeroAxes = {"dp"}, .ep = 2},
+      {.tp = 2, .sequenceParallel = true, .ep = 2},
+      {.tp = 2, .ep = 4},
+      {.dp = 2, .rules = "experts = [\"dp\"]"},
+      {.tp = 2, .rules = "experts = [\"tp\"]"},
+      {.tp = 2, .ep = 2, .rules = "experts = [\"ep\", \"tp\"]"},
+      {.fsdp = 2, .zero = 3, .zeroAxes = {"fsdp"}, .ep = 2},
+  };
+  for (const Strategy &strategy : strategies)
+    for (const std::string &model : {mixtral(), qwen(2)})
+      checkStrategy(model, strategy);
+}
+
+TEST(Experts, StagesMeanWhatOneRankMeans) {
+  for (const char *schedule :
+       {"", "schedule = \"zb-h1\"",
+        "schedule = \"interleaved-1f1b\"\nvirtual_stages = 2"})
+    for (const std::string &model :
+         {mixtral({.keyHeads = 2, .layers = 4}), qwen(4)}) {
+      checkStrategy(model, {.pp = 2, .pipeline = schedule});
+      checkStrategy(model, {.pp = 2, .pipeline = schedule, .ep = 2});
+    }
+}
+
+/// An odd sequence leaves padding on some ranks: it chooses no expert.
+TEST(Experts, PaddingChoosesNone) {
+  Compiled one(qwen(), Strategy{.sequence = 5}.spec());
+  ASSERT_TRUE(one.program) << one.diagnostics;
+  StepResult expected = runStep(one, randomStep(one, 12));
+  for (int64_t tp : {2, 4})
+    for (const char *rules : {"", "experts = [\"tp\"]"}) {
+      Strategy strategy{
+          .tp = tp, .sequenceParallel = true, .sequence = 5, .rules = rules};
+      Compiled many(qwen(), strategy.spec());
+      ASSERT_TRUE(many.program) << many.diagnostics;
+      EXPECT_EQ(compareSteps(runStep(many, randomStep(many, 12)), expected), "")
+          << strategy.name();
+      EXPECT_EQ(many.runAsPlan(12), "") << strategy.name();
+    }
+}
+
+/// What is chosen is sorted once, for both passes, whatever runs again.
+TEST(Experts, AreSortedOnce) {
+  for (const char *policy : {"none", "selective", "full"}) {
+    Compiled many(mixtral(),
+                  Strategy{.ep = 2}.spec() + "[recompute]\npolicy = \"" +
+                      policy + "\"\n",
+                  256, "schedule");
+    ASSERT_TRUE(many.program) << many.diagnostics;
+    int count = 0;
+    many.program->module().walk([&](schedule::SortRowsOp) { ++count; });
+    EXPECT_EQ(count, 1) << policy;
+    EXPECT_EQ(many.runAsPlan(12), "") << policy;
+  }
+}
+
+TEST(Experts, RunInBf16) {
+  for (const Strategy &strategy :
+       {Strategy{.precision = "compute = \"bf16\""},
+        Strategy{.precision = "compute = \"bf16\"", .ep = 2}}) {
+    Compiled many(mixtral(), strategy.spec());
+    ASSERT_TRUE(many.program) << many.diagnostics;
+    EXPECT_EQ(many.runAsPlan(12), "") << strategy.name();
+  }
+}
+
+} // namespace
