@@ -15,7 +15,9 @@ constexpr Class classes[] = {{"gpt2", "GPT2LMHeadModel", "transformer."},
                              {"llama", "LlamaForCausalLM", ""},
                              {"mistral", "MistralForCausalLM", ""},
                              {"qwen2", "Qwen2ForCausalLM", ""},
-                             {"qwen3", "Qwen3ForCausalLM", ""}};
+                             {"qwen3", "Qwen3ForCausalLM", ""},
+                             {"mixtral", "MixtralForCausalLM", ""},
+                             {"qwen3_moe", "Qwen3MoeForCausalLM", ""}};
 
 const Class &classOf(const Json &config) {
   auto family = config.at("model_type").get<std::string>();

@@ -1,7 +1,7 @@
 // The Llama family (arXiv 2302.13971) as Hugging Face's *ForCausalLM: RMSNorm,
 // rotary positions, grouped heads, gated feed-forward, projections stored as
 // [out, in]. Mistral adds a sliding window, Qwen2 biases of q, k and v, Qwen3
-// norms of q and k.
+// norms of q and k; Mixtral and Qwen3-MoE mixtures of experts (Mixture.h).
 #include <cmath>
 
 #include "lib/Import/Families.h"
@@ -44,10 +44,17 @@ public:
     text.headLoss(x, head);
     return text.finish({family + ", imported from " + filename + ": " +
                         counted(m.layers, "layer") + ", " +
-                        counted(text.numParameters(), "parameter") + "."});
+                        counted(text.numParameters(), "parameter") +
+                        activeText() + "."});
   }
 
 private:
+  std::string activeText() const {
+    if (!m.mixture)
+      return "";
+    return ", of which each token uses " +
+           std::to_string(text.numParameters() - m.mixture->idle(m.embed));
+  }
   Init normal() const { return {true, m.deviation}; }
 
   Value norm(const std::string &ssa, const std::string &file, const Value &x,
@@ -66,7 +73,10 @@ private:
     Value middle = text.add(ssa + "middle", x, y);
     y = norm(ssa + "post_attention_norm",
              file + "post_attention_layernorm.weight", middle, embed);
-    y = feedForward(y, file + "mlp.", ssa);
+    if (m.mixture && m.mixture->has(layer))
+      y = mixtureText(text, *m.mixture, {normal(), m.activation, file, ssa}, y);
+    else
+      y = feedForward(y, file + "mlp.", ssa);
     return text.add(ssa + "out", middle, y);
   }
 
@@ -156,30 +166,33 @@ private:
 std::optional<std::string> importLlama(const Source &source, Config &config,
                                        const std::string &family) {
   Llama model = readLlama(source, config, family);
-  checkOtherKeys(config, {"vocab_size",
-                          "hidden_size",
-                          "intermediate_size",
-                          "num_hidden_layers",
-                          "num_attention_heads",
-                          "num_key_value_heads",
-                          "head_dim",
-                          "hidden_act",
-                          "rms_norm_eps",
-                          "rope_theta",
-                          "rope_scaling",
-                          "rope_parameters",
-                          "attention_bias",
-                          "mlp_bias",
-                          "attention_dropout",
-                          "tie_word_embeddings",
-                          "initializer_range",
-                          "sliding_window",
-                          "use_sliding_window",
-                          "max_window_layers",
-                          "layer_types",
-                          "max_position_embeddings",
-                          "original_max_position_embeddings",
-                          "pad_token_id"});
+  std::vector<std::string> keys = {"vocab_size",
+                                   "hidden_size",
+                                   "intermediate_size",
+                                   "num_hidden_layers",
+                                   "num_attention_heads",
+                                   "num_key_value_heads",
+                                   "head_dim",
+                                   "hidden_act",
+                                   "rms_norm_eps",
+                                   "rope_theta",
+                                   "rope_scaling",
+                                   "rope_parameters",
+                                   "attention_bias",
+                                   "mlp_bias",
+                                   "attention_dropout",
+                                   "tie_word_embeddings",
+                                   "initializer_range",
+                                   "sliding_window",
+                                   "use_sliding_window",
+                                   "max_window_layers",
+                                   "layer_types",
+                                   "max_position_embeddings",
+                                   "original_max_position_embeddings",
+                                   "pad_token_id"};
+  for (const std::string &key : mixtureKeys(family))
+    keys.push_back(key);
+  checkOtherKeys(config, keys);
   if (hasErrors(source.diagnostics))
     return std::nullopt;
   return LlamaText(model, family, source.text)

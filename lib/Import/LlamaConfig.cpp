@@ -9,7 +9,19 @@ namespace meshwork::importer {
 namespace {
 
 constexpr int64_t mistralWindow = 4096, mistralKeyHeads = 8, qwenWindow = 4096,
-                  qwenKeyHeads = 32, qwenFullLayers = 28, qwen3HeadDim = 128;
+                  qwenKeyHeads = 32, qwenFullLayers = 28, qwen3HeadDim = 128,
+                  qwenMoeKeyHeads = 4;
+
+/// Where a family's class has a default of its own.
+int64_t keyHeadsOf(const std::string &family) {
+  if (family == "qwen3_moe")
+    return qwenMoeKeyHeads;
+  return family == "mistral" || family == "mixtral" ? mistralKeyHeads
+                                                    : qwenKeyHeads;
+}
+bool isQwen3(const std::string &family) {
+  return family == "qwen3" || family == "qwen3_moe";
+}
 
 /// null stands for as many as queries have; what absence stands for depends on
 /// the family.
@@ -17,7 +29,7 @@ void readKeyHeads(Config &config, const std::string &family, Llama &m) {
   const char *key = "num_key_value_heads";
   bool isDefault = !config.find(key) && family != "llama";
   if (isDefault)
-    m.kvHeads = family == "mistral" ? mistralKeyHeads : qwenKeyHeads;
+    m.kvHeads = keyHeadsOf(family);
   else
     m.kvHeads = config.sizeOr(key, m.heads);
   if (m.heads % m.kvHeads != 0)
@@ -47,12 +59,12 @@ void readHeads(Config &config, const std::string &family, Llama &m) {
 }
 
 void readBiases(Config &config, const std::string &family, Llama &m) {
-  m.qkNorm = family == "qwen3";
+  m.qkNorm = isQwen3(family);
   if (family == "qwen2") { // always, and never of the output
     m.qkvBias = true;
     m.outputBias = false;
   } else {
-    bool key = family == "llama" || family == "qwen3";
+    bool key = family == "llama" || isQwen3(family);
     m.qkvBias = m.outputBias = key && config.boolean("attention_bias", false);
   }
   m.mlpBias = family == "llama" && config.boolean("mlp_bias", false);
@@ -76,6 +88,8 @@ void checkOtherBiases(Config &config, const std::string &family) {
 int64_t readWindow(Config &config, const std::string &family) {
   if (family == "llama")
     return 0;
+  if (family == "mixtral")
+    return config.sizeOr("sliding_window", 0);
   if (family == "mistral")
     return config.find("sliding_window") ? config.sizeOr("sliding_window", 0)
                                          : mistralWindow;
@@ -106,10 +120,11 @@ void readLayerTypes(Config &config, const Json &types, int64_t window,
       config.error("layer_types",
                    "layer " + std::to_string(i) +
                        " slides, but there is no sliding_window");
-    else if (!sliding && window > 0 && family == "mistral")
+    else if (!sliding && window > 0 && !family.starts_with("qwen"))
       config.error("layer_types", "layer " + std::to_string(i) +
                                       " is full, but with a sliding_window all "
-                                      "layers of mistral slide");
+                                      "layers of " +
+                                      family + " slide");
     m.windows[i] = sliding ? window : 0;
   }
 }
@@ -178,6 +193,11 @@ void readPadding(Config &config, Llama &m) {
 void checkSizes(Config &config, const Llama &m) {
   checkElements(config, "vocab_size", {m.vocabulary, m.embed});
   checkElements(config, "intermediate_size", {m.ffn, m.embed});
+  if (m.mixture)
+    checkElements(config,
+                  config.find("moe_intermediate_size") ? "moe_intermediate_size"
+                                                       : "intermediate_size",
+                  {m.mixture->experts, m.mixture->ffn, m.embed, 2});
   checkElements(config, "num_attention_heads", {m.heads, m.headDim, m.embed});
 }
 
@@ -196,13 +216,15 @@ Llama readLlama(const Source &source, Config &config,
                                           std::to_string(maxLayers));
     m.layers = 1;
   }
+  m.mixture = readMixture(config, family, m.layers, m.ffn);
   readHeads(config, family, m);
   readBiases(config, family, m);
   checkOtherBiases(config, family);
   (void)config.choice("position_embedding_type", {"rope", "rotary"});
   readWindows(config, family, m);
   m.activation = readActivation(config, "hidden_act", "silu");
-  m.epsilon = config.positive("rms_norm_eps", 1e-6);
+  m.epsilon =
+      config.positive("rms_norm_eps", family == "mixtral" ? 1e-5 : 1e-6);
   m.deviation = config.notNegative("initializer_range", 0.02);
   m.attentionRate = config.rate("attention_dropout", 0);
   m.tied = config.boolean("tie_word_embeddings", false);
@@ -219,7 +241,7 @@ Llama readLlama(const Source &source, Config &config,
                                  std::to_string(largestHead));
   else
     m.rope = readRope(config, source.object, source.filename, m.headDim,
-                      source.diagnostics);
+                      family == "mixtral" ? 1e6 : 1e4, source.diagnostics);
   return m;
 }
 

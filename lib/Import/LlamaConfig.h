@@ -4,7 +4,7 @@
 #include <string>
 #include <vector>
 
-#include "lib/Import/Families.h"
+#include "lib/Import/Mixture.h"
 #include "lib/Import/Rope.h"
 
 namespace meshwork::importer {
@@ -18,6 +18,7 @@ struct Llama {
   std::optional<int64_t> padding; // a row of the embedding without gradient
   Rope rope;
   int64_t maxPositions; // that it is made for; 0: not said
+  std::optional<Mixture> mixture;
 };
 
 Llama readLlama(const Source &source, Config &config,

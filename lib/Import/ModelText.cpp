@@ -26,6 +26,13 @@ template <typename Float> std::string shortest(Float value) {
   return text;
 }
 
+std::string list(const std::vector<int64_t> &numbers) {
+  std::string text;
+  for (int64_t number : numbers)
+    text += (text.empty() ? "[" : ", ") + std::to_string(number);
+  return text + "]";
+}
+
 } // namespace
 
 std::string mlirFloat(double value) { return shortest(value); }
@@ -73,19 +80,38 @@ Value ModelText::emit(const std::string &ssa, const Dims &dims,
 Value ModelText::parameter(const std::string &ssa, const std::string &fileName,
                            Init init, const Dims &dims,
                            const std::vector<int64_t> &fileShape) {
-  std::string shape;
-  for (int64_t size : fileShape)
-    shape += (shape.empty() ? " file_shape [" : ", ") + std::to_string(size);
+  count(dims);
+  std::string shape = fileShape.empty() ? "" : " file_shape " + list(fileShape);
+  return emit(ssa, dims, declared(fileName, init) + shape + " : " + type(dims));
+}
+
+void ModelText::count(const Dims &dims) {
   uint64_t elements = 1;
   for (const Dim &dim : dims)
     elements *= static_cast<uint64_t>(dim.size); // bounded by the caller
   parameters += elements;
-  std::string start = init.normal ? "<normal, 0.0, " : "<constant, ";
+}
+
+std::string ModelText::declared(const std::string &name, Init init) const {
+  return "parameter \"" + name + "\"" +
+         (layer ? " layer " + std::to_string(*layer) : "") + " init " +
+         (init.normal ? "<normal, 0.0, " : "<constant, ") +
+         mlirFloat(init.value) + ">";
+}
+
+Value ModelText::stack(const std::string &ssa, const std::string &pattern,
+                       Init init, const Dims &dims,
+                       const StackedFile &stacked) {
+  count(dims);
+  std::string other = "#transformer.file<\"" + stacked.name + "\"";
+  if (!stacked.shape.empty())
+    other +=
+        " shape " + list(stacked.shape) + " offset " + list(stacked.offset);
+  std::string name = pattern;
+  name.replace(name.find("{}."), 3, "");
   return emit(ssa, dims,
-              "parameter \"" + fileName + "\"" +
-                  (layer ? " layer " + std::to_string(*layer) : "") + " init " +
-                  start + mlirFloat(init.value) + ">" +
-                  (shape.empty() ? "" : shape + "]") + " : " + type(dims));
+              declared(name, init) + " files [#transformer.file<\"" + pattern +
+                  "\" along 0>] or [[" + other + ">]] : " + type(dims));
 }
 
 Value ModelText::embedding(const std::string &ssa, const Value &table,
@@ -175,6 +201,44 @@ Value ModelText::slice(const std::string &ssa, const Value &input,
               "slice %" + input.name + " dim \"" + dim + "\" offset " +
                   std::to_string(offset) + " : " + type(input.dims) + " -> " +
                   type(result));
+}
+
+Value ModelText::softmax(const std::string &ssa, const Value &input) {
+  return emit(ssa, input.dims,
+              "softmax %" + input.name + " : " + type(input.dims));
+}
+
+std::string ModelText::typeOfNumbers(const Dims &dims) const {
+  return tensorText(dims, "i32");
+}
+
+Value ModelText::topK(const std::string &ssa, const Value &scores,
+                      const Dims &result) {
+  return emit(ssa, result,
+              "top_k %" + scores.name + " : " + type(scores.dims) + " -> " +
+                  typeOfNumbers(result));
+}
+
+Value ModelText::pick(const std::string &ssa, const Value &scores,
+                      const Value &choices) {
+  return emit(ssa, choices.dims,
+              "pick %" + scores.name + " at %" + choices.name + " : " +
+                  type(scores.dims) + ", " + typeOfNumbers(choices.dims) +
+                  " -> " + type(choices.dims));
+}
+
+Value ModelText::experts(const std::string &ssa, const std::string &function,
+                         const Value &x, const Value &choices,
+                         const Value &weights,
+                         const std::array<Value, 3> &projections) {
+  const auto &[gate, up, down] = projections;
+  return emit(ssa, x.dims,
+              "experts " + function + " %" + x.name + ", %" + choices.name +
+                  ", %" + weights.name + " gate %" + gate.name + " up %" +
+                  up.name + " down %" + down.name + " : " + type(x.dims) +
+                  ", " + typeOfNumbers(choices.dims) + ", " +
+                  type(weights.dims) + ", " + type(gate.dims) + ", " +
+                  type(down.dims));
 }
 
 Value ModelText::attention(const std::string &ssa, const Value &q,

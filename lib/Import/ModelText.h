@@ -3,6 +3,7 @@
 // Internal to lib/Import.
 #pragma once
 
+#include <array>
 #include <cstdint>
 #include <map>
 #include <optional>
@@ -29,6 +30,12 @@ struct Value {
 struct Init {
   bool normal;
   double value; // standard deviation, or the constant
+};
+
+/// One tensor for all: of which `shape`, and from where in it; none: all of it.
+struct StackedFile {
+  std::string name;
+  std::vector<int64_t> shape, offset;
 };
 
 struct Attention {
@@ -58,6 +65,10 @@ public:
   Value parameter(const std::string &ssa, const std::string &fileName,
                   Init init, const Dims &dims,
                   const std::vector<int64_t> &fileShape = {});
+  /// What files hold in one tensor for each index of the first dim, named by
+  /// `pattern` with {} for the number; or as `stacked` says.
+  Value stack(const std::string &ssa, const std::string &pattern, Init init,
+              const Dims &dims, const StackedFile &stacked);
   /// The row `padding`, if any, gets no gradient here.
   Value embedding(const std::string &ssa, const Value &table,
                   std::optional<int64_t> padding = std::nullopt);
@@ -79,6 +90,15 @@ public:
                 const std::string &name, double rate);
   Value slice(const std::string &ssa, const Value &input,
               const std::string &dim, int64_t offset, const Dims &result);
+  /// Along the last dim.
+  Value softmax(const std::string &ssa, const Value &input);
+  /// Numbers of the largest scores: what pick and experts take as `choices`.
+  Value topK(const std::string &ssa, const Value &scores, const Dims &result);
+  Value pick(const std::string &ssa, const Value &scores, const Value &choices);
+  /// `projections` are gate, up and down.
+  Value experts(const std::string &ssa, const std::string &function,
+                const Value &x, const Value &choices, const Value &weights,
+                const std::array<Value, 3> &projections);
   Value attention(const std::string &ssa, const Value &q, const Value &k,
                   const Value &v, const Attention &how);
   /// Ends the function with the loss.
@@ -91,6 +111,9 @@ public:
 
 private:
   std::string type(const Dims &dims) const;
+  std::string typeOfNumbers(const Dims &dims) const;
+  void count(const Dims &dims);
+  std::string declared(const std::string &name, Init init) const;
   Value emit(const std::string &ssa, const Dims &dims, const std::string &op);
 
   std::string moduleName, aliases, body, ropeText, configText;

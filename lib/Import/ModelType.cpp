@@ -9,12 +9,13 @@ namespace {
 struct Family {
   const char *name, *bareClass;
 };
-constexpr Family families[] = {{"gpt2", "GPT2Model"},
-                               {"llama", "LlamaModel"},
-                               {"mistral", "MistralModel"},
-                               {"qwen2", "Qwen2Model"},
-                               {"qwen3", "Qwen3Model"}};
-constexpr char supported[] = "expected gpt2, llama, mistral, qwen2 or qwen3";
+constexpr Family families[] = {
+    {"gpt2", "GPT2Model"},         {"llama", "LlamaModel"},
+    {"mistral", "MistralModel"},   {"qwen2", "Qwen2Model"},
+    {"qwen3", "Qwen3Model"},       {"mixtral", "MixtralModel"},
+    {"qwen3_moe", "Qwen3MoeModel"}};
+constexpr char supported[] =
+    "expected gpt2, llama, mistral, mixtral, qwen2, qwen3 or qwen3_moe";
 
 // Types that Transformers or the Hub know, so that none is taken for a misspelt
 // other one. A mixture of experts with "moe" in its name needs no entry.
@@ -22,7 +23,7 @@ constexpr std::string_view mixtures =
     "arctic dbrx deepseek deepseek_v2 deepseek_v3 deepseek_v32 dots1 "
     "doge flex_olmo gpt_oss grok grok-1 grok1 grok_1 jamba "
     "kimi_k2 llama4 llama4_text longcat_flash minimax "
-    "minimax_m2 mixtral qwen3_next switch_transformers ";
+    "minimax_m2 qwen3_next switch_transformers ";
 constexpr std::string_view others =
     "albert apertus aquila arcee aya_vision baichuan bamba bart bert "
     "big_bird biogpt bitnet blip-2 bloom chameleon chatglm clip codegen "

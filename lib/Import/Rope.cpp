@@ -137,8 +137,8 @@ std::string variantOf(Config &rope) {
 } // namespace
 
 Rope readRope(Config &config, const Json &object, const std::string &filename,
-              int64_t headDim, Diagnostics &diagnostics) {
-  double theta = config.positive("rope_theta", 10000);
+              int64_t headDim, double theta, Diagnostics &diagnostics) {
+  theta = config.positive("rope_theta", theta);
   bool merged = !config.isNull("rope_parameters");
   bool scaled = !config.isNull("rope_scaling");
   if (merged && scaled)

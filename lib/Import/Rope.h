@@ -13,8 +13,9 @@ struct Rope {
   float scale = 1;                       // of cosine and sine
 };
 
-/// Reads rope_theta with rope_scaling, or rope_parameters.
+/// Reads rope_theta, of which `theta` is the default, with rope_scaling, or
+/// rope_parameters.
 Rope readRope(Config &config, const Json &object, const std::string &filename,
-              int64_t headDim, Diagnostics &diagnostics);
+              int64_t headDim, double theta, Diagnostics &diagnostics);
 
 } // namespace meshwork::importer

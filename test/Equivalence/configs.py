@@ -48,7 +48,22 @@ MISTRAL = {
     "sliding_window": 7, "tie_word_embeddings": False,
 }
 
-ALL = {"gpt2": GPT2, "llama": LLAMA, "qwen2": QWEN2, "qwen3": QWEN3, "mistral": MISTRAL}
+MIXTRAL = {
+    **_LLAMA, "model_type": "mixtral", "architectures": ["MixtralForCausalLM"],
+    "tie_word_embeddings": False, "intermediate_size": 40, "num_local_experts": 4, "num_experts_per_tok": 2,
+    "sliding_window": None,
+}
+
+# A layer without experts between two that have some.
+QWEN3_MOE = {
+    **_LLAMA, "model_type": "qwen3_moe", "architectures": ["Qwen3MoeForCausalLM"], "num_hidden_layers": 3,
+    "head_dim": 16, "tie_word_embeddings": True, "num_experts": 8, "num_experts_per_tok": 3,
+    "moe_intermediate_size": 20, "norm_topk_prob": False, "mlp_only_layers": [1],
+}
+
+DENSE = {"gpt2": GPT2, "llama": LLAMA, "qwen2": QWEN2, "qwen3": QWEN3, "mistral": MISTRAL}
+MIXTURES = {"mixtral": MIXTRAL, "qwen3_moe": QWEN3_MOE}
+ALL = {**DENSE, **MIXTURES}
 SEQUENCE, BATCH = 23, 4
 
 

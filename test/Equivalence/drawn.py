@@ -9,6 +9,7 @@
 A layout without pins is meant to be legal: what the compiler refuses is a fault of it or of this file.
 """
 import math
+import random
 
 import configs
 import drawn_pins
@@ -26,9 +27,19 @@ OPTIMIZERS = ({"kind": "adamw", "epsilon": 1e-2}, {"kind": "sgd"},
               {"kind": "sgd", "momentum": 0.9, "nesterov": True}, {"kind": "lion"})
 
 
+# The same blocks with experts.
+MIXTURES = {"mistral": configs.MIXTRAL, "qwen3": configs.QWEN3_MOE}
+EXPERTS = 12
+
+
+def beside(*drawn):
+    """More of a draw, which leaves what is drawn after it as it was."""
+    return random.Random(repr(drawn))
+
+
 class Model:
-    def __init__(self, draw):
-        self.family = draw.choice(list(configs.ALL))
+    def __init__(self, draw, device="cpu"):
+        self.family = draw.choice(list(configs.DENSE))
         self.layers = draw.choice((2, 3, 4, 5, 6))
         self.kv_heads = draw.choice((1, 2, 3, 4))
         self.heads = self.kv_heads * draw.choice((1, 2, 3))
@@ -36,7 +47,20 @@ class Model:
         vocabulary = draw.choice((128, 131, 133))
         shared = {"vocab_size": vocabulary, "tie_word_embeddings": draw.random() < 0.6}
         change = self._gpt2 if self.family == "gpt2" else self._llama
-        self.config = {**configs.ALL[self.family], **shared, **change(draw, width)}
+        self.config = {**configs.DENSE[self.family], **shared, **change(draw, width)}
+        more = beside(self.config)
+        self.has_experts = device == "cpu" and self.family in MIXTURES and more.random() < 0.5
+        if self.has_experts:
+            self.config |= self._experts(more)
+
+    def _experts(self, draw):
+        mixture, width = MIXTURES[self.family], draw.choice((5, 8, 17))
+        sizes = {"num_experts_per_tok": draw.choice((1, 2, 3, 5)), "architectures": mixture["architectures"],
+                 "model_type": mixture["model_type"]}
+        if mixture["model_type"] == "mixtral":
+            return {**sizes, "num_local_experts": EXPERTS, "intermediate_size": width}
+        return {**sizes, "num_experts": EXPERTS, "moe_intermediate_size": width,
+                "norm_topk_prob": draw.random() < 0.5, "mlp_only_layers": [draw.randrange(self.layers)]}
 
     def _gpt2(self, draw, width):
         self.kv_heads = self.heads
@@ -146,7 +170,15 @@ class Layout:
                 rules["sequence"] = self._named(self.sequence)
         if sizes["tp"] > 1 and draw.random() < 0.2:
             rules[draw.choice(("ffn", "vocab"))] = []
-        return rules
+        return {**rules, **self._expert_rules(sizes)}
+
+    def _expert_rules(self, sizes):
+        """Samples or heads are split over the same axes."""
+        choices = [axes for axes, size in ((self.data, sizes["dp"]), (["tp"], sizes["tp"])) if size > 1]
+        if not self.model.has_experts or not choices:
+            return {}
+        axes = beside(self.model.config, sizes).choice([None, *choices])
+        return {"experts": self._named(axes)} if axes else {}
 
     def _pins(self, draw, sizes):
         spare = draw.choice((2, 2, 3) if self.ranks > 3 else (2, 3, 5, 7))

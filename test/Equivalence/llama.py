@@ -1,9 +1,10 @@
 """The Llama family (Touvron et al., arXiv 2302.13971): Llama, Mistral, Qwen2, Qwen3,
-on a dictionary of weights named as in Hugging Face files, projections [out, in]."""
+Mixtral and Qwen3-MoE (mixture.py), on a dictionary of weights named as in Hugging Face files, projections [out, in]."""
 import math
 
 import torch
 
+import mixture
 import rotary
 
 
@@ -20,7 +21,7 @@ def _attention_biases(config):
     """Projections that have a bias."""
     if config["model_type"] == "qwen2":
         return {"q_proj", "k_proj", "v_proj"}
-    if config["model_type"] in ("llama", "qwen3") and config.get("attention_bias"):
+    if config["model_type"] in ("llama", "qwen3", "qwen3_moe") and config.get("attention_bias"):
         return {"q_proj", "k_proj", "v_proj", "o_proj"}
     return set()
 
@@ -28,7 +29,7 @@ def _attention_biases(config):
 def _window(config, layer):
     """Tokens a query sees in this layer, 0 for all."""
     window = config.get("sliding_window") or 0
-    if config["model_type"] == "mistral":
+    if config["model_type"] in ("mistral", "mixtral"):
         return window
     if config["model_type"] in ("qwen2", "qwen3") and config.get("use_sliding_window"):
         return window if layer >= config["max_window_layers"] else 0
@@ -55,12 +56,15 @@ def parameter_shapes(config):
         for name, out, into in (("q_proj", q_width, embed), ("k_proj", kv_width, embed),
                                 ("v_proj", kv_width, embed), ("o_proj", embed, q_width)):
             projection(block + "self_attn." + name, out, into, name in biases)
-        if config["model_type"] == "qwen3":
+        if config["model_type"].startswith("qwen3"):
             shapes[block + "self_attn.q_norm.weight"] = (depth,)
             shapes[block + "self_attn.k_norm.weight"] = (depth,)
-        projection(block + "mlp.gate_proj", inner, embed, mlp_bias)
-        projection(block + "mlp.up_proj", inner, embed, mlp_bias)
-        projection(block + "mlp.down_proj", embed, inner, mlp_bias)
+        if mixture.has_experts(config, layer):
+            shapes |= mixture.parameter_shapes(config, block)
+        else:
+            projection(block + "mlp.gate_proj", inner, embed, mlp_bias)
+            projection(block + "mlp.up_proj", inner, embed, mlp_bias)
+            projection(block + "mlp.down_proj", embed, inner, mlp_bias)
         shapes[block + "input_layernorm.weight"] = (embed,)
         shapes[block + "post_attention_layernorm.weight"] = (embed,)
     shapes["model.norm.weight"] = (embed,)
@@ -107,6 +111,8 @@ def block(config, weights, layer, x, positions, kernels, drop):
     x = x + attention(config, weights, name + "self_attn", layer, y, positions,
                       kernels, drop)
     y = kernels.rms_norm(x, weights[name + "post_attention_layernorm.weight"], epsilon)
+    if mixture.has_experts(config, layer):
+        return x + mixture.mixture(config, weights, name, y, activation)
     gate = activation(_project(weights, name + "mlp.gate_proj", y))
     y = gate * _project(weights, name + "mlp.up_proj", y)
     return x + _project(weights, name + "mlp.down_proj", y)

@@ -58,7 +58,8 @@ class Bf16(unittest.TestCase):
                 self.assertNotEqual(run.losses, exact)
 
     def test_gradient_of_every_weight(self):
-        for name, config in configs.ALL.items():
+        # Of experts PyTorch rounds the scores that choose; a choice is then another one.
+        for name, config in configs.DENSE.items():
             with self.subTest(name):
                 self.check_gradients(config)
 

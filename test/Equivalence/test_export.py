@@ -25,17 +25,25 @@ PYTHON = os.environ.get("TRANSFORMERS_PYTHON", sys.executable)
 # The classes' own names for parameters (save_pretrained's keys), of layer 0 and outside of layers,
 # as recorded; `*` of the oracle's names is checked against them.
 CLASSES = {"gpt2": "GPT2LMHeadModel", "llama": "LlamaForCausalLM", "qwen2": "Qwen2ForCausalLM",
-           "qwen3": "Qwen3ForCausalLM", "mistral": "MistralForCausalLM"}
+           "qwen3": "Qwen3ForCausalLM", "mistral": "MistralForCausalLM",
+           "mixtral": "MixtralForCausalLM", "qwen3_moe": "Qwen3MoeForCausalLM"}
 _GPT2 = ["transformer.wte.weight", "transformer.wpe.weight", "transformer.ln_f.weight",
          "transformer.ln_f.bias", *(f"transformer.h.0.{name}.{kind}" for kind in ("weight", "bias")
                                     for name in ("ln_1", "ln_2", "attn.c_attn", "attn.c_proj",
                                                  "mlp.c_fc", "mlp.c_proj"))]
-_PLAIN = ["model.embed_tokens.weight", "model.norm.weight",
-          *(f"model.layers.0.{name}.weight" for name in (
-              "input_layernorm", "post_attention_layernorm", "self_attn.q_proj", "self_attn.k_proj",
-              "self_attn.v_proj", "self_attn.o_proj", "mlp.gate_proj", "mlp.up_proj",
-              "mlp.down_proj"))]
+_ENDS = ["model.embed_tokens.weight", "model.norm.weight"]
+_ATTENTION = ["input_layernorm", "post_attention_layernorm", "self_attn.q_proj", "self_attn.k_proj",
+              "self_attn.v_proj", "self_attn.o_proj"]
+_PLAIN = _ENDS + [f"model.layers.0.{name}.weight" for name in (
+    *_ATTENTION, "mlp.gate_proj", "mlp.up_proj", "mlp.down_proj")]
 _HEAD = ["lm_head.weight"]
+
+
+def _mixture(layers, block, projections, experts, more=()):
+    """Without expert 1, which looks like a layer's number."""
+    names = [*_ATTENTION, *more, f"{block}.gate", *(f"{block}.experts.{number}.{name}" for number in experts
+                                                    for name in projections)]
+    return _ENDS + [f"model.layers.{layer}.{name}.weight" for layer in layers for name in names]
 
 
 def _biases(*names):
@@ -50,7 +58,10 @@ KEYS = {
     "mistral": _PLAIN + _HEAD,
     "qwen2": _PLAIN + _biases(*_QKV),
     "qwen3": _PLAIN + ["model.layers.0.self_attn.q_norm.weight",
-                       "model.layers.0.self_attn.k_norm.weight"]}
+                       "model.layers.0.self_attn.k_norm.weight"],
+    "mixtral": _HEAD + _mixture((0,), "block_sparse_moe", ("w1", "w2", "w3"), (0, 2, 3)),
+    "qwen3_moe": _mixture((0, 2), "mlp", ("gate_proj", "up_proj", "down_proj"), (0, *range(2, 8)),
+                          ("self_attn.q_norm", "self_attn.k_norm"))}
 # Transformers' plain attention has no sliding window for this family. Version 4 reads what "yarn" stretches in the
 # object alone.
 CONFIGS = {**configs.ALL, "qwen2 full": {**configs.QWEN2, "use_sliding_window": False},

@@ -50,7 +50,7 @@ class RandomSpecs(unittest.TestCase):
         """Draws of their own for each number, so that a case can be drawn again alone."""
         for seed in range(SEED, SEED + (COUNT or usual)):
             draw = random.Random(seed)
-            model = drawn.Model(draw)
+            model = drawn.Model(draw, layout.get("device", "cpu"))
             training = drawn.Training(draw)
             yield seed, draw, model, training, drawn.Layout(draw, model, training, **layout)
 

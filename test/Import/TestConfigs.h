@@ -15,7 +15,7 @@ inline const std::string gpt2Keys =
        "n_layer": 2, "n_head": 3, "resid_pdrop": 0, "embd_pdrop": 0,
        "attn_pdrop": 0)";
 
-/// `family` is llama, mistral, qwen2 or qwen3.
+/// `family` is one of the Llama family: llama, mixtral, qwen3_moe.
 inline std::string llamaKeys(const std::string &family) {
   return "\"model_type\": \"" + family +
          R"(", "vocab_size": 100, "hidden_size": 32, "intermediate_size": 48,

@@ -48,11 +48,10 @@ absl::StatusOr<Lookup> lookupOf(const ProgramOnRank &program, uint32_t table,
       lookup.many, floatRowsOf(program, many, lookup.ids.rank(), manyRole));
   if (lookup.many.count != lookup.numIds ||
       lookup.many.width != lookup.table.width)
-    return absl::InvalidArgumentError(
-        absl::StrCat(manyRole, " is ", lookup.many.tensor.describe(),
-                     ", expected ",
-                     lookup.numIds, " rows of ", lookup.table.width,
-                     " elements, as ids and ", tableRole, " have"));
+    return absl::InvalidArgumentError(absl::StrCat(
+        manyRole, " is ", lookup.many.tensor.describe(), ", expected ",
+        lookup.numIds, " rows of ", lookup.table.width,
+        " elements, as ids and ", tableRole, " have"));
   if (firstRow == plan::noView)
     return lookup;
   Tensor tensor;

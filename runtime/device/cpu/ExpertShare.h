@@ -41,9 +41,9 @@ struct Work {
   double ofLine = 0, ofPanel = 0;
 };
 
-/// Gives each thread as much work, in as few panels as possible. A thread's lines
-/// are those between two points of the sum of all work, so one large expert
-/// leaves no thread idle.
+/// Gives each thread as much work, in as few panels as possible. A thread's
+/// lines are those between two points of the sum of all work, so one large
+/// expert leaves no thread idle.
 class ExpertShare {
 public:
   using WorkOf = absl::FunctionRef<Work(const Expert &)>;

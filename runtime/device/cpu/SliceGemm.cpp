@@ -1,7 +1,7 @@
 // Loops around the tiles, outermost first: blocks of columns, blocks of rows,
 // slices of k, strips of columns. A strip of a slice is 32 KiB and stays in the
-// first-level cache while the rows of lhs pass by. The packed slice, the block of
-// lhs and the sums stay in the second-level cache.
+// first-level cache while the rows of lhs pass by. The packed slice, the block
+// of lhs and the sums stay in the second-level cache.
 //
 // Sums are kept where they belong when that is f32 with room for whole vectors,
 // else in the scratch. They begin with what is added to, so both give the same

@@ -36,10 +36,11 @@ private:
     if (table.type() == out.type())
       return (void)std::memcpy(out.at(arena, to), table.at(arena, row),
                                out.rowBytes());
-    withTypes(table.type(), out.type(), [&]<typename From, typename To>(
-                                            From *, To *) {
-      copyRow(table.row<From>(arena, row), table.width, out.row<To>(arena, to));
-    });
+    withTypes(table.type(), out.type(),
+              [&]<typename From, typename To>(From *, To *) {
+                copyRow(table.row<From>(arena, row), table.width,
+                        out.row<To>(arena, to));
+              });
   }
 
   Rows table;

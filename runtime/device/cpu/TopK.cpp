@@ -144,8 +144,8 @@ absl::StatusOr<Groups> groupsOf(const plan::TopK &op, const Rows &scores,
 
 OperationOr make(const plan::TopK &op, const ProgramOnRank &program) {
   Rows scores, choices;
-  MESHWORK_ASSIGN_OR_RETURN(scores,
-                            rowsOf(program, op.scores(), DType::f32, -1, "scores"));
+  MESHWORK_ASSIGN_OR_RETURN(
+      scores, rowsOf(program, op.scores(), DType::f32, -1, "scores"));
   MESHWORK_ASSIGN_OR_RETURN(
       choices, rowsOf(program, op.choices(), DType::i32, -1, "choices"));
   Groups groups;

@@ -1,0 +1,175 @@
+// Mixtures of experts as Hugging Face's classes have them: a router without a
+// bias, the largest scores' experts, gated projections without biases. Defaults
+// of missing keys are those of MixtralConfig and Qwen3MoeConfig.
+#include "lib/Import/Mixture.h"
+
+#include <algorithm>
+
+namespace meshwork::importer {
+namespace {
+
+constexpr int64_t mixtralExperts = 8, mixtralChoices = 2, qwenExperts = 128,
+                  qwenChoices = 8, qwenWidth = 768;
+
+void readSizes(Config &config, bool isQwen, int64_t ffn, Mixture &m) {
+  std::string key = isQwen ? config.either("num_experts", "num_local_experts")
+                           : config.either("num_local_experts", "num_experts");
+  m.experts = config.sizeOr(key, isQwen ? qwenExperts : mixtralExperts);
+  m.choices = config.sizeOr("num_experts_per_tok",
+                            isQwen ? qwenChoices : mixtralChoices);
+  m.ffn = isQwen ? config.sizeOr("moe_intermediate_size", qwenWidth) : ffn;
+  if (m.choices > m.experts)
+    config.error("num_experts_per_tok", "found " + std::to_string(m.choices) +
+                                            ", expected at most " + key + ", " +
+                                            std::to_string(m.experts));
+}
+
+/// Layer i has experts if it is not listed and i + 1 is a multiple of the step.
+void readLayers(Config &config, Mixture &m) {
+  int64_t step = config.sizeOr("decoder_sparse_step", 1);
+  for (size_t i = 0; i < m.layers.size(); ++i)
+    m.layers[i] = (static_cast<int64_t>(i) + 1) % step == 0;
+  if (config.isNull("mlp_only_layers"))
+    return;
+  const Json &dense = *config.find("mlp_only_layers");
+  auto isLayer = [&](const Json &one) {
+    return one.kind == Json::Kind::integer && one.integer >= 0 &&
+           one.integer < static_cast<int64_t>(m.layers.size());
+  };
+  if (dense.kind != Json::Kind::array ||
+      !std::all_of(dense.items.begin(), dense.items.end(), isLayer))
+    return config.error("mlp_only_layers",
+                        "found " + dense.found() +
+                            ", expected an array of layers, from 0 to " +
+                            std::to_string(m.layers.size() - 1));
+  for (const Json &one : dense.items)
+    m.layers[static_cast<size_t>(one.integer)] = false;
+}
+
+/// What would change the loss and is not there yet.
+void checkLosses(Config &config) {
+  if (config.boolean("output_router_logits", false))
+    config.error("output_router_logits",
+                 "found true, which adds a loss for even routing; that is not "
+                 "supported yet, expected false");
+  if (config.notNegative("router_jitter_noise", 0) != 0)
+    config.error("router_jitter_noise",
+                 "found a number above 0; noise of the router's input is not "
+                 "supported, expected 0");
+  // It counts only with output_router_logits.
+  (void)config.notNegative("router_aux_loss_coef", 0.001);
+}
+
+void nameFiles(bool isQwen, Mixture &m) {
+  m.block = isQwen ? "mlp." : "block_sparse_moe.";
+  m.gate = isQwen ? "gate_proj" : "w1";
+  m.up = isQwen ? "up_proj" : "w3";
+  m.down = isQwen ? "down_proj" : "w2";
+}
+} // namespace
+
+static bool isMixture(const std::string &family) {
+  return family == "qwen3_moe" || family == "mixtral";
+}
+
+uint64_t Mixture::idle(int64_t embed) const {
+  return static_cast<uint64_t>(std::count(layers.begin(), layers.end(), true)) *
+         3 * static_cast<uint64_t>(experts - choices) *
+         static_cast<uint64_t>(ffn) * static_cast<uint64_t>(embed);
+}
+
+std::vector<std::string> mixtureKeys(const std::string &family) {
+  if (!isMixture(family))
+    return {};
+  std::vector<std::string> keys = {
+      "num_experts",          "num_local_experts",    "num_experts_per_tok",
+      "router_aux_loss_coef", "output_router_logits", "router_jitter_noise"};
+  if (family == "qwen3_moe")
+    keys.insert(keys.end(), {"moe_intermediate_size", "norm_topk_prob",
+                             "decoder_sparse_step", "mlp_only_layers"});
+  return keys;
+}
+
+std::optional<Mixture> readMixture(Config &config, const std::string &family,
+                                   int64_t layers, int64_t ffn) {
+  if (!isMixture(family))
+    return std::nullopt;
+  bool isQwen = family == "qwen3_moe";
+  Mixture m;
+  m.layers.assign(static_cast<size_t>(layers), true);
+  readSizes(config, isQwen, ffn, m);
+  m.isNormalized = !isQwen || config.boolean("norm_topk_prob", false);
+  if (isQwen)
+    readLayers(config, m);
+  checkLosses(config);
+  nameFiles(isQwen, m);
+  return m;
+}
+
+namespace {
+/// The three projections of all experts, and the block that they are of.
+class Experts {
+public:
+  Experts(ModelText &text, const Mixture &mixture, const BlockText &block,
+          const Dim &embed)
+      : text(text), m(mixture), block(block), embed(embed) {}
+
+  /// Files have one tensor for each expert, or, as Transformers 5 keeps them in
+  /// memory, one for all, where gate and up are one tensor's two halves.
+  Value gate() { return projection("gate", m.gate, {experts, ffn, embed}, 0); }
+  Value up() { return projection("up", m.up, {experts, ffn, embed}, m.ffn); }
+  Value down() {
+    StackedFile stacked{"experts.down_proj", {}, {}};
+    return stack("down", m.down, {experts, embed, ffn}, stacked);
+  }
+
+private:
+  Value projection(const char *name, const std::string &file, const Dims &dims,
+                   int64_t offset) {
+    StackedFile stacked{"experts.gate_up_proj",
+                        {m.experts, 2 * m.ffn, embed.size},
+                        {0, offset, 0}};
+    return stack(name, file, dims, stacked);
+  }
+  Value stack(const char *name, const std::string &file, const Dims &dims,
+              StackedFile stacked) {
+    std::string prefix = block.file + m.block;
+    stacked.name = prefix + stacked.name;
+    return text.stack(block.ssa + "experts_" + name,
+                      prefix + "experts.{}." + file + ".weight", block.init,
+                      dims, stacked);
+  }
+
+  ModelText &text;
+  const Mixture &m;
+  const BlockText &block;
+  Dim embed, experts{"experts", m.experts}, ffn{"expert_ffn", m.ffn};
+};
+} // namespace
+
+Value mixtureText(ModelText &text, const Mixture &m, const BlockText &block,
+                  const Value &x) {
+  const std::string &ssa = block.ssa;
+  // The dims of tokens, then one that no rule for "experts" splits: a token's
+  // scores are compared with one another.
+  Dims scores = x.dims, choices = x.dims;
+  scores.back() = {"routed", m.experts};
+  choices.back() = {"choices", m.choices};
+  Value router = text.parameter(ssa + "router_weight",
+                                block.file + m.block + "gate.weight",
+                                block.init, {scores.back(), x.dims.back()});
+  Value logits =
+      text.contract(ssa + "router", "bse,re->bsr", x, router, scores);
+  Value all = m.isNormalized ? logits : text.softmax(ssa + "scores", logits);
+  Value chosen = text.topK(ssa + "choices", all, choices);
+  Value weights = text.pick(ssa + "chosen", all, chosen);
+  // Of the chosen ones alone: what the others' scores add to both sums cancels.
+  if (m.isNormalized)
+    weights = text.softmax(ssa + "weights", weights);
+  Experts experts(text, m, block, x.dims.back());
+  Value gate = experts.gate(), up = experts.up(), down = experts.down();
+  return text.experts(ssa + "experts", block.activation, x, chosen, weights,
+                      {gate, up, down});
+}
+
+} // namespace meshwork::importer

@@ -1,0 +1,42 @@
+// Layers whose feed-forward block is a mixture of experts. Internal to
+// lib/Import.
+#pragma once
+
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "lib/Import/Families.h"
+#include "lib/Import/ModelText.h"
+
+namespace meshwork::importer {
+
+struct Mixture {
+  int64_t experts, choices, ffn;
+  bool isNormalized;        // the weights of a token's choices add up to 1
+  std::vector<bool> layers; // that have one
+  // Names in files: of the block, and of an expert's projections.
+  std::string block, gate, up, down;
+
+  bool has(int64_t layer) const { return layers[static_cast<size_t>(layer)]; }
+  /// Elements of weights that a token does not use.
+  uint64_t idle(int64_t embed) const;
+};
+
+/// None of a family without experts. `ffn` is the width that a family has where
+/// experts have none of their own.
+std::optional<Mixture> readMixture(Config &config, const std::string &family,
+                                   int64_t layers, int64_t ffn);
+/// The keys of `config.json` that it reads.
+std::vector<std::string> mixtureKeys(const std::string &family);
+
+/// What a block is made of, beside the mixture.
+struct BlockText {
+  Init init;
+  std::string activation, file, ssa; // "model.layers.3.", "l3_"
+};
+/// The sum of the chosen experts' results for `x`.
+Value mixtureText(ModelText &text, const Mixture &mixture,
+                  const BlockText &block, const Value &x);
+
+} // namespace meshwork::importer

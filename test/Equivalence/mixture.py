@@ -1,0 +1,53 @@
+"""Mixtures of experts as Mixtral (Jiang et al., arXiv 2401.04088) and Qwen3-MoE have them, on a
+dictionary of weights named as in Hugging Face files, a tensor for each expert."""
+import torch
+
+
+def _names(config):
+    """Of a block, and of an expert's three projections."""
+    if config["model_type"] == "mixtral":
+        return "block_sparse_moe", ("w1", "w3", "w2")
+    return "mlp", ("gate_proj", "up_proj", "down_proj")
+
+
+def _experts(config):
+    return config.get("num_local_experts") or config["num_experts"]
+
+
+def has_experts(config, layer):
+    if config["model_type"] == "mixtral":
+        return True
+    return (config["model_type"] == "qwen3_moe" and layer not in (config.get("mlp_only_layers") or [])
+            and (layer + 1) % config.get("decoder_sparse_step", 1) == 0)
+
+
+def parameter_shapes(config, layer_name):
+    """Name -> shape of the tensors of one layer's experts."""
+    block, names = _names(config)
+    embed = config["hidden_size"]
+    inner = config.get("moe_intermediate_size") or config["intermediate_size"]
+    shapes = {f"{layer_name}{block}.gate.weight": (_experts(config), embed)}
+    for expert in range(_experts(config)):
+        for name, shape in zip(names, ((inner, embed), (inner, embed), (embed, inner))):
+            shapes[f"{layer_name}{block}.experts.{expert}.{name}.weight"] = shape
+    return shapes
+
+
+def mixture(config, weights, layer_name, x, activation):
+    """[batch, sequence, embed]: each token's experts, weighed by the router's probabilities."""
+    block, names = _names(config)
+    tokens = x.flatten(0, 1)
+    scores = (tokens @ weights[f"{layer_name}{block}.gate.weight"].t()).softmax(dim=-1)
+    # Of equal scores the lower expert's, which topk does not promise.
+    choices = scores.detach().sort(dim=-1, descending=True, stable=True).indices[:, :config["num_experts_per_tok"]]
+    chosen = scores.gather(-1, choices)
+    if config["model_type"] == "mixtral" or config.get("norm_topk_prob"):
+        chosen = chosen / chosen.sum(dim=-1, keepdim=True)
+    result = torch.zeros_like(tokens)
+    for expert in range(_experts(config)):
+        gate, up, down = (weights[f"{layer_name}{block}.experts.{expert}.{name}.weight"] for name in names)
+        inner = activation(tokens @ gate.t()) * (tokens @ up.t())
+        # All tokens, so that an expert that nobody chose has a gradient of zero.
+        weight = torch.where(choices == expert, chosen, 0.0).sum(dim=-1, keepdim=True)
+        result = result + weight * (inner @ down.t())
+    return result.view_as(x)

@@ -1,0 +1,113 @@
+"""Mixtures of experts on meshes: losses, gradients and weights are those of PyTorch and of one rank,
+whoever has which expert; files and checkpoints know nothing of the mesh; the worst routers run.
+"""
+import pathlib
+import unittest
+
+import numpy as np
+
+import configs
+import models
+import oracle
+import tools
+
+F32 = 1e-5
+BATCH, SEQUENCE = 8, 23
+SP = {"residual_sequence": ["tp"]}
+# Axes, [shard], other sections; the sequence of 23 leaves padding wherever it is split.
+MESHES = [(["ep=2"], {}, {}), (["ep=4"], {}, {}), (["ep=8"], {}, {}), (["dp=2", "ep=2"], {}, {"zero": {"stage": 1}}),
+          (["dp=2", "ep=2"], {}, {"zero": {"stage": 3}}), (["ep=2", "tp=2"], SP, {}), (["tp=2"], {"experts": ["tp"]}, {}),
+          (["tp=2"], {**SP, "experts": ["tp"]}, {}), (["dp=2"], {"experts": ["dp"]}, {"zero": {"stage": 2}}),
+          (["ep=2", "cp=2"], {}, {"context": {"layout": "zigzag"}}),
+          (["pp=2", "ep=2"], {}, {"pipeline": {"schedule": "zb-h1"}}), (["pp=3", "ep=2"], {}, {}),
+          (["ep=2"], {}, {"recompute": {"policy": "full"}}), (["ep=2"], {}, {"recompute": {"policy": "selective"}})]
+MODELS = {"mixtral": {**configs.MIXTRAL, "num_local_experts": 8}, "qwen3_moe": configs.QWEN3_MOE}
+
+
+class Experts(unittest.TestCase):
+    @classmethod
+    def setUpClass(cls):
+        cls.space = tools.Workspace()
+        cls.addClassCleanup(cls.space.close)
+        cls.data = cls.space.tokens(configs.corpus())
+
+    def plan(self, config, axes, shard=None, ranks=None, **sections):
+        data = [axis for axis in axes if axis.split("=")[0] in ("dp", "ep")]
+        ranks = ranks or int(np.prod([int(axis.split("=")[1]) for axis in data]))
+        return self.space.compile(config, tools.spec(
+            BATCH, max(1, BATCH // ranks // 2), SEQUENCE, mesh={"axes": axes}, shard=shard or {}, **sections))
+
+    def expected(self, config, weights):
+        exact = models.weights_from(config, {n: w.detach().numpy() for n, w in weights.items()})
+        return oracle.gradients(config, exact, *oracle.windows(configs.corpus(), BATCH, SEQUENCE, 0, 0))
+
+    def check(self, run, expected):
+        loss, gradients = expected
+        self.assertAlmostEqual(run.losses[0] / loss, 1, delta=F32)
+        found = run.gradients
+        self.assertEqual(set(found), set(gradients))
+        errors = {n: oracle.relative_error(found[n], gradients[n]) for n in gradients}
+        self.assertEqual({n: e for n, e in errors.items() if not e < F32}, {}, "relative L2 errors")
+
+    def test_gradients_are_pytorchs_on_every_mesh(self):
+        for name, config in MODELS.items():
+            weights = models.random_weights(config, 17)
+            init, expected = self.space.save_weights(weights), self.expected(config, weights)
+            for axes, shard, sections in MESHES:
+                if axes[0] == "pp=3" and config["num_hidden_layers"] < 3:
+                    continue
+                with self.subTest(name, axes=axes, **shard, **sections):
+                    plan = self.plan(config, axes, shard, **sections)
+                    self.check(self.space.train(plan, self.data, 1, lr=0, init=init), expected)
+
+    def test_files_are_those_of_one_rank(self):
+        config = MODELS["qwen3_moe"]
+        one = self.space.initial_weights(self.plan(config, ["dp=1"]))
+        for axes, shard, sections in MESHES[:7:2]:
+            with self.subTest(axes=axes):
+                again = self.space.initial_weights(self.plan(config, axes, shard, **sections))
+                self.assertEqual(pathlib.Path(again).read_bytes(), pathlib.Path(one).read_bytes())
+
+    def test_resumes_on_another_mesh(self):
+        config = MODELS["qwen3_moe"]
+        plans = [self.plan(config, axes, ranks=ranks) for axes, ranks in ((["ep=4"], 4), (["dp=1"], 1),
+                                                                         (["tp=2", "ep=2"], 2))]
+        whole = self.space.train(plans[1], self.data, 6)
+        folder = self.space.file(".checkpoint")
+        self.space.train(plans[0], self.data, 2, "--checkpoint", folder)
+        self.space.train(plans[1], self.data, 4, "--resume", folder, "--checkpoint", folder)
+        run = self.space.train(plans[2], self.data, 6, "--resume", folder)
+        np.testing.assert_allclose(run.losses, whole.losses[4:], rtol=F32)
+        for name, expected in whole.weights.items():
+            self.assertLess(oracle.relative_error(run.weights[name], expected.astype(np.float64)), 1e-4, name)
+
+    def test_worst_routers(self):
+        """All scores equal, so that one rank has all tokens; one choice; all experts chosen."""
+        for name, choices, is_even in (("mixtral", 2, True), ("qwen3_moe", 1, False), ("mixtral", 8, False)):
+            config = {**MODELS[name], "num_experts_per_tok": choices}
+            weights = models.random_weights(config, 5)
+            for tensor, weight in weights.items():
+                if is_even and tensor.endswith("block_sparse_moe.gate.weight"):
+                    weight.data.zero_()
+            init, expected = self.space.save_weights(weights), self.expected(config, weights)
+            for axes in (["dp=1"], ["ep=4"]):
+                with self.subTest(name, choices=choices, is_even=is_even, axes=axes):
+                    run = self.space.train(self.plan(config, axes), self.data, 1, lr=0, init=init)
+                    self.check(run, expected)
+
+    def test_what_is_refused(self):
+        def refused(config, axes, shard=None):
+            spec = tools.spec(BATCH, 1, SEQUENCE, mesh={"axes": axes}, shard=shard or {})
+            done = self.space.call("meshwork", "compile", self.space.model(config), "--spec",
+                                   self.space.write(".toml", spec), "-o", self.space.file(".mwplan"))
+            self.assertEqual(done.returncode, 78, done.stderr)
+            return done.stderr
+
+        said = refused({**MODELS["mixtral"], "num_local_experts": 6}, ["ep=4"])
+        self.assertIn("6", said)
+        self.assertIn("experts", said)
+        self.assertIn("leaves out axis \"ep\"", refused(MODELS["mixtral"], ["dp=2", "ep=2"], {"batch": ["dp"]}))
+
+
+if __name__ == "__main__":
+    unittest.main()

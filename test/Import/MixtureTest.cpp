@@ -1,0 +1,116 @@
+// Mixtures of experts: published sizes, which layers have experts, files.
+#include "test/Import/TestConfigs.h"
+
+namespace meshwork::importer {
+namespace {
+
+using testing::HasSubstr;
+using testing::Not;
+
+/// config.json of the repository, as far as sizes go.
+const std::string mixtral8x7b =
+    R"("model_type": "mixtral", "vocab_size": 32000, "hidden_size": 4096,
+       "intermediate_size": 14336, "num_hidden_layers": 32,
+       "num_attention_heads": 32, "num_key_value_heads": 8,
+       "num_local_experts": 8, "num_experts_per_tok": 2,
+       "router_aux_loss_coef": 0.02, "output_router_logits": false,
+       "sliding_window": null, "rope_theta": 1000000.0)";
+const std::string qwen3With30b =
+    R"("model_type": "qwen3_moe", "vocab_size": 151936, "hidden_size": 2048,
+       "intermediate_size": 6144, "num_hidden_layers": 48,
+       "num_attention_heads": 32, "num_key_value_heads": 4, "head_dim": 128,
+       "num_experts": 128, "num_experts_per_tok": 8,
+       "moe_intermediate_size": 768, "norm_topk_prob": true,
+       "decoder_sparse_step": 1, "mlp_only_layers": [],
+       "max_window_layers": 48, "use_sliding_window": false,
+       "rope_theta": 1000000.0)";
+
+std::string moe(const std::string &more) {
+  return modelOf(llamaKeys("qwen3_moe"), more);
+}
+
+TEST(ImportMixture, HasThePublishedNumberOfParameters) {
+  EXPECT_THAT(modelOf(mixtral8x7b),
+              HasSubstr("46702792704 parameters, of which each token uses "
+                        "12879925248."));
+  EXPECT_THAT(modelOf(qwen3With30b), HasSubstr("30532122624 parameters"));
+}
+
+TEST(ImportMixture, ReadsATensorForEachExpertOrOneForAll) {
+  std::string model =
+      modelOf(llamaKeys("mixtral"), R"("num_experts_per_tok": 1)");
+  EXPECT_THAT(
+      model,
+      HasSubstr(
+          R"(parameter "model.layers.1.block_sparse_moe.experts.w3.weight" layer 1 init <normal, 0.0, 0.02> files )"
+          R"([#transformer.file<"model.layers.1.block_sparse_moe.experts.{}.w3.weight" along 0>] or )"
+          R"([[#transformer.file<"model.layers.1.block_sparse_moe.experts.gate_up_proj" shape [8, 96, 32] offset [0, 48, 0]>]] : )"
+          R"(tensor<8x48x32xf32)"));
+  EXPECT_THAT(
+      model,
+      HasSubstr(
+          R"([[#transformer.file<"model.layers.1.block_sparse_moe.experts.down_proj">]] : tensor<8x32x48xf32)"));
+}
+
+TEST(ImportMixture, HasExpertsInTheLayersThatAreSaid) {
+  auto has = [](const std::string &model, int layer) {
+    std::string mlp = "model.layers." + std::to_string(layer) + ".mlp.";
+    bool dense =
+        model.find("\"" + mlp + "up_proj.weight\"") != std::string::npos;
+    EXPECT_NE(dense,
+              model.find("\"" + mlp + "gate.weight\"") != std::string::npos);
+    return !dense;
+  };
+  std::string four = with(llamaKeys("qwen3_moe"), "num_hidden_layers", "4");
+  std::string all = modelOf(four),
+              some = modelOf(four, R"("decoder_sparse_step": 2)"),
+              two = modelOf(four, R"("mlp_only_layers": [0, 2])");
+  for (int layer = 0; layer < 4; ++layer) {
+    EXPECT_TRUE(has(all, layer));
+    EXPECT_EQ(has(some, layer), layer % 2 == 1);
+    EXPECT_EQ(has(two, layer), layer % 2 == 1);
+  }
+}
+
+/// Of all scores, or of the chosen ones alone.
+TEST(ImportMixture, WeighsChoices) {
+  EXPECT_THAT(moe(R"("norm_topk_prob": false)"),
+              HasSubstr("%l0_chosen = transformer.pick %l0_scores at"));
+  std::string normalized = moe(R"("norm_topk_prob": true)");
+  EXPECT_THAT(normalized,
+              HasSubstr("%l0_chosen = transformer.pick %l0_router at"));
+  EXPECT_THAT(normalized,
+              HasSubstr("%l0_weights = transformer.softmax %l0_chosen"));
+  EXPECT_EQ(mathOf(moe("")), mathOf(moe(R"("norm_topk_prob": false)")));
+}
+
+TEST(ImportMixture, RefusesWhatItCannotDo) {
+  auto expectError = [](const std::string &family, const std::string &more,
+                        const std::string &message) {
+    Result result = importKeys(llamaKeys(family), more);
+    EXPECT_FALSE(result.model) << more;
+    EXPECT_THAT(textOf(result.diagnostics), HasSubstr(message));
+  };
+  for (const char *family : {"mixtral", "qwen3_moe"}) {
+    expectError(family, R"("output_router_logits": true)",
+                "output_router_logits: found true, which adds a loss for even "
+                "routing; that is not supported yet, expected false");
+    expectError(family, R"("num_experts": 4, "num_local_experts": 8)",
+                "num_local_experts");
+    expectError(
+        family, R"("num_experts": 4, "num_experts_per_tok": 5)",
+        "num_experts_per_tok: found 5, expected at most num_experts, 4");
+    expectError(family, R"("num_experts": 0)", "num_experts: found 0");
+  }
+  expectError("mixtral", R"("router_jitter_noise": 0.1)",
+              "router_jitter_noise: found a number above 0");
+  expectError("qwen3_moe", R"("mlp_only_layers": [2])",
+              "mlp_only_layers: found an array, expected an array of layers, "
+              "from 0 to 1");
+  expectError("qwen3_moe", R"("moe_intermediate_size": 2147483647)",
+              "moe_intermediate_size: makes a weight of more than");
+  expectError("llama", R"("num_experts": 4)", "num_experts: found 4");
+}
+
+} // namespace
+} // namespace meshwork::importer
