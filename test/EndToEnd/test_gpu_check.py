@@ -272,6 +272,7 @@ class Whole(unittest.TestCase):
         self.assertEqual(len([x for x in kinds["ok"] if x.startswith("kernels")]), 11)
         self.assertIn("wgmma shapes", kinds["ok"])
         self.assertIn("copies to the host", kinds["ok"])
+        self.assertIn("counted turns", kinds["ok"])
         self.assertEqual(len([x for x in kinds["ok"] if x.startswith("ranks")]), 4)
         self.assertIn("pytorch gpt2-124m PyTorch", kinds["not run"])
         self.assertEqual([x["step_ms"] > 0 for x in self.rows if x["what"] == "pytorch llama-1b-fp8 step"], [True])

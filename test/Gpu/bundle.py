@@ -42,7 +42,7 @@ def check_versions(path):
 # Under the names that they have there.
 TESTS = BIN.parent / "test"
 PROGRAMS = {"meshwork-run": BIN / "meshwork-run", "wgmma-test": TESTS / "cudaWgmmaTest",
-            "copies-test": TESTS / "cudaHostCopyTest"}
+            "copies-test": TESTS / "cudaHostCopyTest", "counted-test": TESTS / "cudaCountedTest"}
 
 
 def copy_program(name, program, out):

@@ -4,7 +4,8 @@
 
 kernels        every instruction of real shapes against the CPU, from the same inputs
 wgmma          attention's kernels for compute capability 9.0: many shapes against double precision
-copies         a state in the host's memory, fetched and put back beside the update: the same bits
+copies         a state in the host's memory, fetched and put back beside the update: the same bits;
+               repeats that run as often as the GPU has counted
 ranks          tiny models on 1, 2 and 4 ranks of the GPU against the CPU: loss, gradients, weights
 attention      attention alone by each way and by PyTorch's libraries, over head dims and lengths
 speed:MODEL    a whole step, and where its time goes; `speed`: of all models
@@ -45,7 +46,7 @@ def all_stages(gpu, small):
     timed = {f"speed:{name}": Stage(480, speeds.speed(name, gpu, small)) for name in cases.TIMED}
     beside = {f"pytorch:{name}": Stage(480, rivals.rival(name, gpu, small)) for name in rivals.names()}
     return {"kernels": Stage(470, compared.kernels, 150), "wgmma": Stage(400, compared.wgmma, 120),
-            "copies": Stage(60, compared.copies, 60),
+            "copies": Stage(110, compared.copies, 60),
             "ranks": Stage(400, agreement.ranks, 60), "attention": Stage(300, attention.attention(gpu, small), 60),
             **timed, **beside,
             "sanitizer": Stage(470, sanitized.sanitizer, 200)}

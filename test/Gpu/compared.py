@@ -33,8 +33,9 @@ def wgmma():
 
 
 def copies():
-    """Copies between the memories of the GPU and the host, on channels, in whole runs."""
-    return [Case("copies to the host", lambda report, _folder: passes(report, "copies to the host", "copies-test", 50))]
+    """Copies between the memories of the GPU and the host, on channels, in whole runs; and lists whose turns are counted."""
+    return [Case("copies to the host", lambda report, _folder: passes(report, "copies to the host", "copies-test", 50)),
+            Case("counted turns", lambda report, _folder: passes(report, "counted turns", "counted-test", 50))]
 
 
 def shapes(report, _folder):

@@ -346,6 +346,13 @@ TEST(PlanCheck, inputsResultsParameters) {
            [](PlanT &, ProgramT &p) {
              addPiece(p, "x.{}", 0, {0, 0}, {256, 8}).offset = {0};
            }},
+          {"their files \"x.{}\" and \"x.3\" may be of the same name",
+           [](PlanT &, ProgramT &p) {
+             p.parameters.push_back(
+                 std::make_unique<ParameterT>(*p.parameters[0]));
+             p.parameters[1]->name = "x.3";
+             addPiece(p, "x.{}", 0, {0, 0}, {256, 8});
+           }},
           {"has 65 files",
            [](PlanT &, ProgramT &p) {
              for (int i = 0; i < 65; ++i)
