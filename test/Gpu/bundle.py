@@ -64,7 +64,7 @@ def copy_programs(out):
 
 
 # PyTorch's architectures, which the equivalence tests have.
-MODELS = ("gpt2.py", "kernels.py", "llama.py", "models.py", "rotary.py")
+MODELS = ("gpt2.py", "kernels.py", "llama.py", "mixture.py", "models.py", "rotary.py")
 
 
 def copy_scripts(out):
