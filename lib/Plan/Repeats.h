@@ -45,9 +45,9 @@ struct RepeatShape {
 struct Turn {
   uint32_t instruction;
   Turns turns = {};
-  // Of a gate: how many repeats are around it, so that turns[depth] is the
-  // number of the turn that begins here; and the place of the last gate, which
-  // stands behind the last turn. 0: no gate.
+  // Of a gate: how many repeats are around it, so turns[depth] is the number of
+  // the turn that begins here. And the place of the last gate, behind the last
+  // turn; 0 where this is no gate.
   uint32_t depth = 0, last = 0;
 
   bool isGate() const { return last > 0; }
