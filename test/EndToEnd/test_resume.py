@@ -368,9 +368,9 @@ class Refused(Case):
         plan = self.compile("later", LLAMA)
         self.train(plan, "--steps", 2, "--checkpoint", "later", "--checkpoint-every", 1)
         newest = checkpoints.complete(self.folder("later"))[0]
-        checkpoints.seal(newest, {**checkpoints.manifest(newest), "version": 2})
+        checkpoints.seal(newest, {**checkpoints.manifest(newest), "version": 3})
         for place, more in (("later", []), ("auto", ["--checkpoint", "later"])):
-            self.refuse(DATA, [newest.name, "has version 2, this release reads 1"], plan, "--steps", 3,
+            self.refuse(DATA, [newest.name, "has version 3, this release reads 1 to 2"], plan, "--steps", 3,
                         "--resume", place, *more)
         self.assertEqual(sorted(path.name for path in self.folder("later").iterdir()),
                          ["step-0000000001", "step-0000000002"])
