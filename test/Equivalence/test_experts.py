@@ -96,8 +96,8 @@ class Experts(unittest.TestCase):
                     self.check(run, expected)
 
     def test_what_is_refused(self):
-        def refused(config, axes, shard=None):
-            spec = tools.spec(BATCH, 1, SEQUENCE, mesh={"axes": axes}, shard=shard or {})
+        def refused(config, axes, shard=None, **sections):
+            spec = tools.spec(BATCH, 1, SEQUENCE, mesh={"axes": axes}, shard=shard or {}, **sections)
             done = self.space.call("meshwork", "compile", self.space.model(config), "--spec",
                                    self.space.write(".toml", spec), "-o", self.space.file(".mwplan"))
             self.assertEqual(done.returncode, 78, done.stderr)
@@ -107,6 +107,9 @@ class Experts(unittest.TestCase):
         self.assertIn("6", said)
         self.assertIn("experts", said)
         self.assertIn("leaves out axis \"ep\"", refused(MODELS["mixtral"], ["dp=2", "ep=2"], {"batch": ["dp"]}))
+        said = refused(MODELS["mixtral"], ["ep=2"], target={"device": "cuda"})
+        self.assertIn('target.device: found "cuda", but no GPU runs \'schedule.pick\' yet', said)
+        self.assertEqual(said.count("error"), 1, said)
 
 
 if __name__ == "__main__":

@@ -1,6 +1,7 @@
 #include "passes/codegen/gpu/DeviceCall.h"
 
 #include "meshwork/Plan/Gpu.h"
+#include "passes/analysis/SpecKey.h"
 #include "passes/codegen/gpu/Calls.h"
 #include "llvm/ADT/TypeSwitch.h"
 
@@ -13,13 +14,25 @@ bool hasDeviceCalls(Operation *op) {
 #undef MESHWORK_IS
 }
 
-LogicalResult checkRunsOnGpu(Operation *op) {
+static bool isOfCpus(Operation *op) {
 #define MESHWORK_IS(Kind) || isa<schedule::Kind##Op>(op)
-  if (false MESHWORK_PLAN_INSTRUCTIONS_OF_CPU_ONLY(MESHWORK_IS))
-    return op->emitOpError("is an instruction that no GPU runs, expected a "
-                           "plan for a CPU (target.device = \"cpu\")");
+  return false MESHWORK_PLAN_INSTRUCTIONS_OF_CPU_ONLY(MESHWORK_IS);
 #undef MESHWORK_IS
-  return success();
+}
+
+LogicalResult checkRunsOnGpu(ModuleOp schedule) {
+  Operation *first = nullptr;
+  schedule.walk([&](Operation *op) {
+    if (isOfCpus(op))
+      first = op;
+    return first ? WalkResult::interrupt() : WalkResult::advance();
+  });
+  if (!first)
+    return success();
+  return emitError(analysis::ofSpec("target.device", first->getLoc()))
+         << "found \"cuda\", but no GPU runs '" << first->getName()
+         << "' yet, an instruction of mixtures of experts; write "
+            "target.device = \"cpu\"";
 }
 
 FailureOr<DeviceCalls> deviceCallsOf(Operation *op) {

@@ -134,9 +134,8 @@ private:
 FailureOr<LibraryKernels> emitLibraryKernels(ModuleOp schedule,
                                              gpu::GPUModuleOp module) {
   Emitter emitter(module);
-  bool allEmitted = true;
+  bool allEmitted = succeeded(checkRunsOnGpu(schedule));
   schedule.walk([&](Operation *op) {
-    allEmitted &= succeeded(checkRunsOnGpu(op));
     if (!hasDeviceCalls(op))
       return;
     FailureOr<DeviceCalls> calls = deviceCallsOf(op);

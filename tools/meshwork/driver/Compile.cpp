@@ -278,10 +278,13 @@ private:
              "says which tokens there are\n";
       return badData;
     }
+    SpecErrors ofSpec(module.getContext(), spec, origins);
     FailureOr<std::vector<char>> file = codegen::writePlan(
         module, spec, *machines,
         {options.model, model.text(), model.vocabulary(), origins});
     if (failed(file)) {
+      if (ofSpec.any())
+        return badSpec;
       checkMemory();
       return internal;
     }

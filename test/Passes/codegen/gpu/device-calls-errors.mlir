@@ -31,7 +31,7 @@ schedule.program @rank arena 65536 {
     %scores = schedule.view %0 at 0 : memref<16384xi8> to memref<2x8xf32, strided<[8, 1]>>
     %choices = schedule.view %0 at 64 : memref<16384xi8> to memref<2x2xi32, strided<[2, 1]>>
     %picked = schedule.view %1 at 64 : memref<32768xi8> to memref<2x2xf32, strided<[2, 1]>>
-    // expected-error @+1 {{'schedule.pick' op is an instruction that no GPU runs, expected a plan for a CPU (target.device = "cpu")}}
+    // expected-error @+1 {{found "cuda", but no GPU runs 'schedule.pick' yet, an instruction of mixtures of experts; write target.device = "cpu"}}
     schedule.pick "x" flops 0 bytes 0 %scores, %choices to %picked : memref<2x8xf32, strided<[8, 1]>>, memref<2x2xi32, strided<[2, 1]>> to memref<2x2xf32, strided<[2, 1]>>
   }
 }
