@@ -168,19 +168,11 @@ absl::Status ListExecutor<Bound>::run(const ListRun &given,
                                       InstructionObserver *watcher) {
   observer = watcher;
   MESHWORK_RETURN_IF_ERROR(awaitTransfers(given));
-  Way way(setup.program, given);
-  for (;;) {
-    std::optional<ListRun> part;
-    MESHWORK_ASSIGN_OR_RETURN(
-        part, way.next([&](uint64_t place, absl::Span<std::byte> bytes) {
-          return read(place, bytes);
-        }));
-    if (!part)
-      return absl::OkStatus();
-    if (countsAnew(setup.program.turns[part->list], part->begin))
+  return runParts(setup.program, given, *this, [&](const ListRun &part) {
+    if (countsAnew(setup.program.turns[part.list], part.begin))
       restartChannels();
-    MESHWORK_RETURN_IF_ERROR(runInstructions(*part));
-  }
+    return runInstructions(part);
+  });
 }
 
 /// Those that the action would disturb. Who watches is told of each as of an

@@ -4,14 +4,34 @@
 #include <algorithm>
 
 namespace meshwork::runtime {
+namespace {
 
-Way::Way(const RankProgram &program, const ListRun &given)
-    : program(program), turns(program.turns[given.list]), list(given) {
+class Way {
+public:
+  /// All of these outlive it.
+  Way(const RankProgram &program, const ListRun &list, Executor &executor);
+  /// The next part; none: the end.
+  absl::StatusOr<std::optional<ListRun>> next();
+
+private:
+  absl::Status passGates();
+  absl::StatusOr<int32_t> readCount(const plan::Turn &gate) const;
+
+  const RankProgram &program;
+  Executor &executor;
+  const std::vector<plan::Turn> &turns;
+  ListRun list; // what is left of it
+  plan::Gates gates;
+};
+
+Way::Way(const RankProgram &program, const ListRun &given, Executor &executor)
+    : program(program), executor(executor), turns(program.turns[given.list]),
+      list(given) {
   list.end = std::min(list.end, static_cast<uint32_t>(turns.size()));
 }
 
-absl::StatusOr<std::optional<ListRun>> Way::next(Read read) {
-  MESHWORK_RETURN_IF_ERROR(passGates(read));
+absl::StatusOr<std::optional<ListRun>> Way::next() {
+  MESHWORK_RETURN_IF_ERROR(passGates());
   if (list.begin >= list.end)
     return std::nullopt;
   ListRun part = list;
@@ -24,12 +44,11 @@ absl::StatusOr<std::optional<ListRun>> Way::next(Read read) {
   return part;
 }
 
-absl::Status Way::passGates(Read read) {
+absl::Status Way::passGates() {
   while (list.begin < list.end && turns[list.begin].isGate()) {
     absl::StatusOr<uint32_t> to =
-        gates.pass(turns, list.begin, [&](const plan::Turn &gate) {
-          return readCount(gate, read);
-        });
+        gates.pass(turns, list.begin,
+                   [&](const plan::Turn &gate) { return readCount(gate); });
     if (!to.ok())
       return absl::Status(
           to.status().code(),
@@ -43,8 +62,7 @@ absl::Status Way::passGates(Read read) {
   return absl::OkStatus();
 }
 
-absl::StatusOr<int32_t> Way::readCount(const plan::Turn &gate,
-                                       Read read) const {
+absl::StatusOr<int32_t> Way::readCount(const plan::Turn &gate) const {
   uint32_t view = plan::listOf(program.program, list.list)
                       .Get(gate.instruction)
                       ->op_as_Repeat()
@@ -52,9 +70,23 @@ absl::StatusOr<int32_t> Way::readCount(const plan::Turn &gate,
   Where where{list.list, program.copies.variantOf(list.action), gate.turns};
   int32_t count = 0;
   MESHWORK_RETURN_IF_ERROR(
-      read(program.placeIn(where, view),
-           {reinterpret_cast<std::byte *>(&count), sizeof(count)}));
+      executor.read(program.placeIn(where, view),
+                    {reinterpret_cast<std::byte *>(&count), sizeof(count)}));
   return count;
+}
+} // namespace
+
+absl::Status runParts(const RankProgram &program, const ListRun &list,
+                      Executor &executor,
+                      absl::FunctionRef<absl::Status(const ListRun &)> run) {
+  Way way(program, list, executor);
+  for (;;) {
+    std::optional<ListRun> part;
+    MESHWORK_ASSIGN_OR_RETURN(part, way.next());
+    if (!part)
+      return absl::OkStatus();
+    MESHWORK_RETURN_IF_ERROR(run(*part));
+  }
 }
 
 } // namespace meshwork::runtime

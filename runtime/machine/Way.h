@@ -1,11 +1,8 @@
 // The way of one run through a list: where counted repeats end early, past the
 // turns that they leave out.
-//
-//   Way way(program, list);
-//   while (std::optional<ListRun> part = *way.next(read))
-//     run(*part);                       // nothing is under way in channels
 #pragma once
 
+#include "absl/functional/function_ref.h"
 #include "runtime/machine/Executor.h"
 
 namespace meshwork::runtime {
@@ -16,26 +13,12 @@ inline bool countsAnew(const std::vector<plan::Turn> &turns, uint32_t at) {
   return at == 0 || turns[at - 1].isGate();
 }
 
-class Way {
-public:
-  /// `program` outlives it.
-  Way(const RankProgram &program, const ListRun &list);
-
-  /// As Executor::read.
-  using Read =
-      absl::FunctionRef<absl::Status(uint64_t place, absl::Span<std::byte>)>;
-  /// The next part, without a gate in it; none: the end. dataLoss when a count
-  /// is none of those that its repeat may run.
-  absl::StatusOr<std::optional<ListRun>> next(Read read);
-
-private:
-  absl::Status passGates(Read read);
-  absl::StatusOr<int32_t> readCount(const plan::Turn &gate, Read read) const;
-
-  const RankProgram &program;
-  const std::vector<plan::Turn> &turns;
-  ListRun list; // what is left of it
-  plan::Gates gates;
-};
+/// Calls `run` for one part of `list` after another, in order, none with a gate
+/// in it; nothing is under way in channels in between. `executor` is asked for
+/// counts. dataLoss when one is none of those that its repeat may run; the
+/// first error ends it.
+absl::Status runParts(const RankProgram &program, const ListRun &list,
+                      Executor &executor,
+                      absl::FunctionRef<absl::Status(const ListRun &)> run);
 
 } // namespace meshwork::runtime

@@ -21,18 +21,11 @@ public:
 
   absl::Status run(const ListRun &list,
                    InstructionObserver *observer) override {
-    Way way(program, list);
-    for (;;) {
-      std::optional<ListRun> part;
-      MESHWORK_ASSIGN_OR_RETURN(
-          part, way.next([&](uint64_t place, absl::Span<std::byte> bytes) {
-            return read(place, bytes);
-          }));
-      if (!part)
-        return absl::OkStatus();
-      for (uint32_t i = part->begin; i < part->end; ++i)
+    return runParts(program, list, *this, [&](const ListRun &part) {
+      for (uint32_t i = part.begin; i < part.end; ++i)
         MESHWORK_RETURN_IF_ERROR(runBoth(list, i, observer));
-    }
+      return absl::OkStatus();
+    });
   }
 
   absl::Status write(uint64_t place,
