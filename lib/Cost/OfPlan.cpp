@@ -89,7 +89,8 @@ bool takesCores(const Times &times, const plan::Instruction &instruction) {
 }
 
 namespace {
-/// One list, or what a counted repeat of it runs in a turn.
+/// One list, as it runs when no counted repeat takes a turn: these come when
+/// data ask for more than usual.
 class ListTime {
 public:
   ListTime(const Times &times, const plan::Program &program, uint32_t list,
@@ -97,30 +98,25 @@ public:
       : times(times), program(program), all(plan::listOf(program, list)),
         repeats(plan::repeatsOf(program, list)), isLast(isLast) {}
 
-  /// Of instructions [begin, end), which run `around` times.
-  double between(uint32_t begin, uint32_t end, double around) const {
+  double seconds() const {
     ListClock clock;
-    for (uint32_t i = begin; i < end; ++i)
-      if (const plan::Repeat *counted = countedAt(i)) {
-        uint32_t first = i + 1, last = i + counted->instructions();
-        auto turns = static_cast<double>(repeats.timesOf(first));
-        clock.compute(turns / around * between(first, last + 1, turns));
-        i = last;
-      } else
-        visit(clock, i, around);
+    for (uint32_t i = 0; i < all.size(); ++i)
+      if (const plan::Repeat *counted = countedAt(i))
+        i += counted->instructions();
+      else
+        visit(clock, i);
     return clock.now();
   }
 
 private:
-  /// The most turns are counted: who plans must expect them.
   const plan::Repeat *countedAt(uint32_t i) const {
     const plan::Repeat *op = all.Get(i)->op_as_Repeat();
     return op && plan::isCounted(*op) ? op : nullptr;
   }
 
-  void visit(ListClock &clock, uint32_t i, double around) const {
+  void visit(ListClock &clock, uint32_t i) const {
     const plan::Instruction &instruction = *all.Get(i);
-    double seconds = static_cast<double>(repeats.timesOf(i)) / around *
+    double seconds = static_cast<double>(repeats.timesOf(i)) *
                      secondsOfRun(times, program, instruction);
     const plan::Collective *op = instruction.op_as_Collective();
     if (op && op->last_only() && !isLast)
@@ -144,8 +140,7 @@ private:
 
 double secondsOfList(const Times &times, const plan::Program &program,
                      uint32_t list, bool isLast) {
-  return ListTime(times, program, list, isLast)
-      .between(0, plan::listOf(program, list).size(), 1);
+  return ListTime(times, program, list, isLast).seconds();
 }
 
 double secondsOfStep(const Times &times, const plan::Program &program,

@@ -122,7 +122,7 @@ private:
       list.push_back({{"name", textOf(listing[i].name())},
                       {"phase", listing.phaseOf(i).name},
                       {"operation", operationText(plan, listing[i])},
-                      {"times", listing.timesOf(i)},
+                      {"times", listing.mostOf(i)},
                       {"flops", listing[i].flops()},
                       {"bytes", listing[i].bytes()},
                       {"reads", std::move(operands[0])},

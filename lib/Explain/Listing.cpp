@@ -15,8 +15,13 @@ Listing::Listing(const plan::Program &program) : order(plan::tableOf(program)) {
     uint64_t begin = instructions.size();
     plan::Repeats repeats = plan::repeatsOf(program, i);
     for (const plan::Instruction *instruction : plan::listOf(program, i)) {
-      times.push_back(
-          repeats.timesOf(static_cast<uint32_t>(instructions.size() - begin)));
+      auto number = static_cast<uint32_t>(instructions.size() - begin);
+      auto around = repeats.around(number);
+      bool isCounted = std::any_of(
+          around.begin(), around.end(),
+          [](const plan::RepeatShape &shape) { return shape.isCounted; });
+      most.push_back(repeats.timesOf(number));
+      times.push_back(isCounted ? 0 : most.back());
       instructions.push_back(instruction);
     }
     list.push_back({plan::nameOf(order.lists()[i]), begin, instructions.size(),

@@ -29,8 +29,11 @@ public:
   const plan::Instruction &operator[](uint64_t index) const {
     return *instructions[index];
   }
-  /// How often the instruction runs when its list runs once.
+  /// How often the instruction runs when its list runs once, and no counted
+  /// repeat takes a turn.
   uint64_t timesOf(uint64_t index) const { return times[index]; }
+  /// The same when they take all.
+  uint64_t mostOf(uint64_t index) const { return most[index]; }
   const Phase &phaseOf(uint64_t index) const;
   /// The number of an instruction, from its place in its list.
   uint64_t numberOf(plan::Lives::Place place) const {
@@ -41,7 +44,7 @@ private:
   plan::ActionTable order;
   std::vector<Phase> list;
   std::vector<const plan::Instruction *> instructions;
-  std::vector<uint64_t> times; // by instruction
+  std::vector<uint64_t> times, most; // by instruction
 };
 
 /// "matmul", "matmul_gelu", "attention_grad", "launch rows_3", "all_reduce",

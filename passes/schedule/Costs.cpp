@@ -31,6 +31,8 @@ double Costs::seconds(Operation *instruction) const {
   auto repeat = dyn_cast<RepeatOp>(instruction);
   if (!repeat)
     return ofRun.lookup(instruction);
+  if (repeat.getCount())
+    return 0; // As lib/Cost does: its turns are not the usual ones.
   double once = 0;
   for (Operation &op : repeat.getBody().front())
     once += isInstruction(&op) ? seconds(&op) : 0;
