@@ -538,12 +538,29 @@ def Schedule_SortRowsOp : Schedule_Instruction<"sort_rows", (ins), (ins AnyMemRe
   }];
 }
 
+def Schedule_AssignSlotsOp : Schedule_Instruction<"assign_slots", (ins I64Attr:$experts), (ins AnyMemRef:$choices),
+    (ins AnyMemRef:$slots, AnyMemRef:$ranks, AnyMemRef:$places, AnyMemRef:$last),
+    "$choices `experts` $experts `to` $slots `,` $ranks `,` $places `,` $last attr-dict `:` type($choices) `to` type($slots) `,` type($ranks) `,` type($places) `,` type($last)"> {
+  let summary = "Which tokens go to which ranks in which round of an exchange, and in which slots";
+  let description = [{
+    (C1) choices are i32 [tokens..., k], ranks [tokens..., d], without gaps, of fewer than 2^31 elements; a rank has an expert.
+    (C2) places are i32, M times as many as ranks, and slots [M * N, R], for M rounds and N ranks, without gaps.
+    (C3) d is at least the lesser of k and N, and M * R at least the tokens.
+    (C4) last is one i32.
+    (C5) what is written shares no bytes with another operand.
+    ```mlir
+    schedule.assign_slots "experts" flops 0 bytes 84 %choices experts 2 to %slots, %ranks, %places, %last
+      : memref<2x2xi32, strided<[2, 1]>> to memref<4x1xi32, strided<[1, 1]>>, memref<2x2xi32, strided<[2, 1]>>, memref<4x2xi32, strided<[2, 1]>>, memref<1xi32, strided<[1]>>
+    ```
+  }];
+}
+
 def Schedule_TakeRowsOp : Schedule_Instruction<"take_rows", (ins), (ins AnyMemRef:$table, AnyMemRef:$rows), (ins AnyMemRef:$out),
     "$table `,` $rows `to` $out attr-dict `:` type($table) `,` type($rows) `to` type($out)"> {
-  let summary = "Rows of a table by their numbers, zeros where there is none";
+  let summary = "Rows of a table by their numbers; zeros where there is none, of i32 -1";
   let description = [{
     (C1) rows are i32 without gaps.
-    (C2) the table has a dim or more; out has the shape of rows, then that of the table without its first dim; both are f32 or bf16.
+    (C2) the table has a dim or more; out has the shape of rows, then that of the table without its first dim; both are f32 or bf16, or both i32.
     (C3) both have dense rows at one stride.
     (C4) out shares no bytes with what is read.
     ```mlir

@@ -34,7 +34,9 @@ struct Factor {
   enum Kind {
     parallel,  // independent iterations
     reduction, // combined into all results
-    whole      // needs all of it in one place: scans, softmax, rolls
+    whole,     // needs all of it in one place: scans, softmax, rolls
+    exchanged  // its axes may be those of other factors too: their ranks send
+               // each other what they need, and results are whole over these
   };
   /// What the op takes the dims along it for, where others must know. The op
   /// says so whatever the dims are called.

@@ -55,12 +55,16 @@ def Transformer_ExpertsOp : Transformer_PrimitiveOp<"experts", ["getFactors", "g
     nothing kept. A negative choice, which is padding, adds nothing. A token's choices differ, as `top_k` makes them.
     The result is a function of the tokens, not of how ranks share them. A rank with some experts counts them `from` its
     first one, and makes the part of the sum that is theirs.
-    `-transformer-expand-experts` makes sorted rows and grouped products of it.
+    `-transformer-expand-experts` makes sorted rows and grouped products of it, and of what is `exchanged` rounds.
+    `exchanged` says that tokens go to the ranks that have their experts, and their sums come back: then axes may split both
+    tokens and experts, and the result is whole. `over` are these axes, once a rank has its part; the number is the slots of
+    a rank for each other rank's tokens, times as many as an even choice needs.
     (C1) `input` is [token dims..., embed], `choices` i32 [token dims..., choices], `weights` f32 with the dims of these;
          the result is like `input`.
     (C2) `gate` and `up` are [experts, expert_ffn, embed], `down` [experts, embed, expert_ffn], of one element type, whatever the dims are called;
          `experts` and `expert_ffn` are dims of these alone.
-    (C3) `first_expert` is a `tensor<i32>`.
+    (C3) `first_expert` is a `tensor<i32>`, and comes with the `total` of all ranks' experts.
+    (C4) the number is 1 or more, and axes come with it.
     ```mlir
     %y = transformer.experts silu %x, %c, %p gate %g up %u down %d : tensor<1x4x8xf32, #transformer.dims<batch, sequence, embed>>,
         tensor<1x4x2xi32, #transformer.dims<batch, sequence, choices>>, tensor<1x4x2xf32, #transformer.dims<batch, sequence, choices>>,
@@ -68,10 +72,15 @@ def Transformer_ExpertsOp : Transformer_PrimitiveOp<"experts", ["getFactors", "g
     ```
   }];
   let arguments = (ins Transformer_ActivationAttr:$function, Transformer_FloatTensor:$input, Transformer_IdTensor:$choices, Transformer_FloatTensor:$weights,
-                       Transformer_FloatTensor:$gate, Transformer_FloatTensor:$up, Transformer_FloatTensor:$down, Optional<Transformer_IdTensor>:$first_expert);
+                       Transformer_FloatTensor:$gate, Transformer_FloatTensor:$up, Transformer_FloatTensor:$down, Optional<Transformer_IdTensor>:$first_expert,
+                       DefaultValuedAttr<I64Attr, "0">:$total, OptionalAttr<F64Attr>:$bound, OptionalAttr<StrArrayAttr>:$exchange_axes);
   let results = (outs Transformer_FloatTensor:$result);
-  let assemblyFormat = "$function $input `,` $choices `,` $weights `gate` $gate `up` $up `down` $down (`from` $first_expert^ `:` type($first_expert))? attr-dict `:` type($input) `,` type($choices) `,` type($weights) `,` type($gate) `,` type($down)";
-  let hasVerifier = 1; // C1 C2 C3
+  let assemblyFormat = "$function $input `,` $choices `,` $weights `gate` $gate `up` $up `down` $down (`from` $first_expert^ `:` type($first_expert) `of` $total)? (`exchanged` $bound^ (`over` $exchange_axes^)?)? attr-dict `:` type($input) `,` type($choices) `,` type($weights) `,` type($gate) `,` type($down)";
+  let extraClassDeclaration = [{
+    /// Of this rank's experts, when all are chosen evenly.
+    int64_t countChoices();
+  }];
+  let hasVerifier = 1; // C1 C2 C3 C4
 }
 
 def Transformer_ExpertsGradOp : Transformer_TensorOp<"experts_grad", ["getFactors", "getFlops", "staysF32", "readsF32", "getPaddingNeeds", "getPadding", "tellPart"], Transformer_Routes # [
@@ -90,10 +99,15 @@ def Transformer_ExpertsGradOp : Transformer_TensorOp<"experts_grad", ["getFactor
   }];
   let arguments = (ins Transformer_ActivationAttr:$function, Transformer_FloatTensor:$input, Transformer_IdTensor:$choices, Transformer_FloatTensor:$weights,
                        Transformer_FloatTensor:$gate, Transformer_FloatTensor:$up, Transformer_FloatTensor:$down, Transformer_FloatTensor:$gradient,
-                       Optional<Transformer_IdTensor>:$first_expert);
+                       Optional<Transformer_IdTensor>:$first_expert, DefaultValuedAttr<I64Attr, "0">:$total,
+                       OptionalAttr<F64Attr>:$bound, OptionalAttr<StrArrayAttr>:$exchange_axes);
   let results = (outs Transformer_FloatTensor:$dinput, Transformer_FloatTensor:$dweights, Transformer_FloatTensor:$dgate, Transformer_FloatTensor:$dup, Transformer_FloatTensor:$ddown);
-  let assemblyFormat = "$function $input `,` $choices `,` $weights `gate` $gate `up` $up `down` $down `of` $gradient (`from` $first_expert^ `:` type($first_expert))? attr-dict `:` type($input) `,` type($choices) `,` type($weights) `,` type($gate) `,` type($down)";
-  let hasVerifier = 1; // C1 C2 C3
+  let assemblyFormat = "$function $input `,` $choices `,` $weights `gate` $gate `up` $up `down` $down `of` $gradient (`from` $first_expert^ `:` type($first_expert) `of` $total)? (`exchanged` $bound^ (`over` $exchange_axes^)?)? attr-dict `:` type($input) `,` type($choices) `,` type($weights) `,` type($gate) `,` type($down)";
+  let extraClassDeclaration = [{
+    /// Of this rank's experts, when all are chosen evenly.
+    int64_t countChoices();
+  }];
+  let hasVerifier = 1; // C1 C2 C3 C4
 }
 
 /// What experts become on a rank, after partitioning: no dim is split any more.
@@ -120,8 +134,67 @@ def Transformer_SortRowsOp : Transformer_RankOp<"sort_rows", [], [AllTypesMatch<
   let hasVerifier = 1; // C1 C2 C3
 }
 
+def Transformer_AssignSlotsOp : Transformer_RankOp<"assign_slots", [], [Transformer_NoProducts, Transformer_AddsUp<"false">, Transformer_StaysF32<"true">, Transformer_Again<"never">, Transformer_WeightGradient<"none">]> {
+  let summary = "Which tokens go to which ranks, in which round and slot of an exchange";
+  let description = [{
+    Ranks have `experts` experts each, in their order. In a round each rank takes a token in each of its slots. Tokens are taken
+    in their order, a token once for all its choices on one rank. One that finds no slot left on one of its ranks opens the next
+    round. So a token is in one round, and ceil(tokens / slots) rounds suffice.
+    `slots` has the tokens of each rank, round after round, -1 where there is none. `ranks` are those that a token goes to,
+    ascending, then -1. `places` has for each round the slots, counted through all ranks, that a token has there; else -1.
+    `last` is the number of the last round that has a token, from 0 on.
+    Both have their rounds side by side along the first dim of tokens, so that `repeat` cuts them along it.
+    (C1) `choices` is i32 [token dims..., choices], `ranks` has these dims, `places` too, with as many times the first one's elements as there
+         are rounds at most; `slots` is i32 [first token dim, slots], with a row for each rank in each round; `last` is a `tensor<i32>`.
+    (C2) there are rounds for all tokens, and room for all ranks of a token: the lesser of choices and ranks.
+    ```mlir
+    %s, %r, %p, %n = transformer.assign_slots %c experts 2 : tensor<1x4x2xi32, #transformer.dims<batch, sequence, choices>>
+        -> tensor<4x2xi32, #transformer.dims<batch, slots>>, tensor<1x4x2xi32, #transformer.dims<batch, sequence, choices>>,
+        tensor<2x4x2xi32, #transformer.dims<batch, sequence, choices>>, tensor<i32>
+    ```
+  }];
+  let arguments = (ins Transformer_IdTensor:$choices, I64Attr:$experts);
+  let results = (outs Transformer_IdTensor:$slots, Transformer_IdTensor:$ranks, Transformer_IdTensor:$places, Transformer_IdTensor:$last);
+  let assemblyFormat = "$choices `experts` $experts attr-dict `:` type($choices) `->` type($slots) `,` type($ranks) `,` type($places) `,` type($last)";
+  let hasVerifier = 1; // C1 C2
+}
+
+def Transformer_ExpertRoundsOp : Transformer_RankOp<"expert_rounds", [], [AttrSizedOperandSegments, AllTypesMatch<["gate", "up"]>, Transformer_NoProducts, Transformer_AddsUp<"false">, Transformer_StaysF32<"false">, Transformer_Again<"dear">, Transformer_WeightGradient<"none">]> {
+  let summary = "Adds to what the first round of an exchange has made what the others make";
+  let description = [{
+    The rounds behind the first, as many as the largest `last` of all ranks along the axes: tokens in the slots of a round go to
+    the ranks that have their experts. Without a gradient there is one sum, as `experts` makes it. With `of` a gradient the sums are those of
+    `experts_grad`, in its order. `-transformer-expand-rounds` makes a counted `repeat` of it.
+    (C1) there is one sum, or five with a gradient; results are like the sums.
+    (C2) `last` is a `tensor<i32>`, and slots, ranks and places have parts for the same rounds, more than one.
+    ```mlir
+    %z = transformer.expert_rounds silu %x, %c, %p gate %g up %u down %d from %first of 4 slots %s, %pl of %r last %n over ["ep"] to %y
+      : tensor<4x8xf32, #transformer.dims<sequence, embed>>, tensor<4x2xi32, #transformer.dims<sequence, choices>>, tensor<4x2xf32, #transformer.dims<sequence, choices>>,
+        tensor<2x16x8xf32, #transformer.dims<experts, expert_ffn, embed>>, tensor<2x8x16xf32, #transformer.dims<experts, embed, expert_ffn>>, tensor<i32>,
+        tensor<4x2xi32, #transformer.dims<sequence, slots>>, tensor<8x2xi32, #transformer.dims<sequence, choices>>, tensor<4x2xi32, #transformer.dims<sequence, choices>>, tensor<i32>
+        to tensor<4x8xf32, #transformer.dims<sequence, embed>> -> tensor<4x8xf32, #transformer.dims<sequence, embed>>
+    ```
+  }];
+  let arguments = (ins Transformer_ActivationAttr:$function, Transformer_FloatTensor:$input, Transformer_IdTensor:$choices, Transformer_FloatTensor:$weights,
+                       Transformer_FloatTensor:$gate, Transformer_FloatTensor:$up, Transformer_FloatTensor:$down, Transformer_IdTensor:$first_expert,
+                       I64Attr:$total, Transformer_IdTensor:$slots, Transformer_IdTensor:$places, Transformer_IdTensor:$ranks, Transformer_IdTensor:$last,
+                       StrArrayAttr:$exchange_axes, Optional<Transformer_FloatTensor>:$gradient, Variadic<Transformer_FloatTensor>:$sums);
+  let results = (outs Variadic<Transformer_FloatTensor>:$results);
+  let assemblyFormat = [{
+    $function $input `,` $choices `,` $weights `gate` $gate `up` $up `down` $down `from` $first_expert `of` $total `slots` $slots `,` $places `of` $ranks `last` $last `over` $exchange_axes
+    (`of` $gradient^ `:` type($gradient))? `to` $sums attr-dict
+    `:` type($input) `,` type($choices) `,` type($weights) `,` type($gate) `,` type($down) `,` type($first_expert) `,` type($slots) `,` type($places) `,` type($ranks) `,` type($last) `to` type($sums) `->` type($results)
+  }];
+  let extraClassDeclaration = [{
+    /// At most, the first one included.
+    int64_t countRounds();
+    int64_t countChoices();
+  }];
+  let hasVerifier = 1; // C1 C2
+}
+
 def Transformer_TakeRowsOp : Transformer_RankOp<"take_rows", ["staysF32"], [AllElementTypesMatch<["table", "result"]>, Transformer_NoProducts, Transformer_AddsUp<"false">, Transformer_Again<"dear">, Transformer_WeightGradient<"none">]> {
-  let summary = "Rows of a tensor, by their numbers; zeros where a number is negative";
+  let summary = "Rows of a tensor, by their numbers; zeros where a number is negative, of i32 -1";
   let description = [{
     Rows are numbered row-major along the first dims of `table`, those that the result does not end with.
     (C1) the result is [dims of `rows`..., last dims of `table`...], with the elements of `table`.
@@ -130,8 +203,8 @@ def Transformer_TakeRowsOp : Transformer_RankOp<"take_rows", ["staysF32"], [AllE
         -> tensor<6x8xf32, #transformer.dims<rows, embed>>
     ```
   }];
-  let arguments = (ins Transformer_FloatTensor:$table, Transformer_IdTensor:$rows);
-  let results = (outs Transformer_FloatTensor:$result);
+  let arguments = (ins Transformer_Tensor:$table, Transformer_IdTensor:$rows);
+  let results = (outs Transformer_Tensor:$result);
   let assemblyFormat = "$table `at` $rows attr-dict `:` type($table) `,` type($rows) `->` type($result)";
   let hasVerifier = 1; // C1
 }
@@ -142,7 +215,8 @@ def Transformer_CombineRowsOp : Transformer_RankOp<"combine_rows", [], [AllTypes
     Row `places[t, i]` is that of choice i of token t; a negative place has none. Sums run in f32, in one binary tree over the
     numbers of experts, whose leaves are the choices; those that are not there are passed over. So experts that are a subtree
     give a part of the same sum.
-    (C1) `source` is [rows, embed], `places` and `choices` are i32 [token dims..., choices], the result [token dims..., embed].
+    Rows are numbered row-major along all dims of `source` but the last.
+    (C1) `source` is [row dims..., embed], `places` and `choices` are i32 [token dims..., choices], the result [token dims..., embed].
     ```mlir
     %y = transformer.combine_rows %r at %p of %c : tensor<8x4xf32, #transformer.dims<rows, embed>>, tensor<1x4x2xi32, #transformer.dims<batch, sequence, choices>>
         -> tensor<1x4x4xf32, #transformer.dims<batch, sequence, embed>>
@@ -158,7 +232,7 @@ def Transformer_GroupedProductOp : Transformer_RankOp<"grouped_product", ["getFl
   let summary = "Each row times the matrix of its expert";
   let description = [{
     Expert e has the rows from `begins[e]` to `begins[e + 1]`; rows behind the last are zeros. The dim that `lhs` and `rhs`
-    have is summed, in f32.
+    have is summed, in f32. `about` is how many rows there are when experts are chosen evenly; without it, all.
     (C1) `lhs` is [rows, a] and `rhs` [experts, a, b] or [experts, b, a], the result [rows, b].
     (C2) `begins` is i32 [experts + 1].
     ```mlir
@@ -166,16 +240,16 @@ def Transformer_GroupedProductOp : Transformer_RankOp<"grouped_product", ["getFl
         tensor<4xi32, #transformer.dims<begins>> -> tensor<8x16xf32, #transformer.dims<rows, expert_ffn>>
     ```
   }];
-  let arguments = (ins Transformer_FloatTensor:$lhs, Transformer_FloatTensor:$rhs, Transformer_IdTensor:$begins);
+  let arguments = (ins Transformer_FloatTensor:$lhs, Transformer_FloatTensor:$rhs, Transformer_IdTensor:$begins, OptionalAttr<I64Attr>:$about);
   let results = (outs Transformer_FloatTensor:$result);
-  let assemblyFormat = "$lhs `,` $rhs `by` $begins attr-dict `:` type($lhs) `,` type($rhs) `,` type($begins) `->` type($result)";
+  let assemblyFormat = "$lhs `,` $rhs `by` $begins (`about` $about^)? attr-dict `:` type($lhs) `,` type($rhs) `,` type($begins) `->` type($result)";
   let hasVerifier = 1; // C1 C2
 }
 
 def Transformer_GroupedGradientOp : Transformer_RankOp<"grouped_gradient", ["getFlops"], [AllElementTypesMatch<["lhs", "rhs"]>, Transformer_AddsUp<"true">, Transformer_StaysF32<"false">, Transformer_Again<"dear">, Transformer_WeightGradient<"makes">]> {
   let summary = "For each expert the sum over its rows of the products of two rows' elements";
   let description = [{
-    An expert without rows has zeros.
+    An expert without rows has zeros. `about` is as in `grouped_product`.
     (C1) `lhs` is [rows, a] and `rhs` [rows, b], the result [experts, a, b].
     (C2) `begins` is i32 [experts + 1].
     ```mlir
@@ -183,9 +257,9 @@ def Transformer_GroupedGradientOp : Transformer_RankOp<"grouped_gradient", ["get
         tensor<4xi32, #transformer.dims<begins>> -> tensor<3x16x4xf32, #transformer.dims<experts, expert_ffn, embed>>
     ```
   }];
-  let arguments = (ins Transformer_FloatTensor:$lhs, Transformer_FloatTensor:$rhs, Transformer_IdTensor:$begins);
+  let arguments = (ins Transformer_FloatTensor:$lhs, Transformer_FloatTensor:$rhs, Transformer_IdTensor:$begins, OptionalAttr<I64Attr>:$about);
   let results = (outs Transformer_FloatTensor:$result);
-  let assemblyFormat = "$lhs `,` $rhs `by` $begins attr-dict `:` type($lhs) `,` type($rhs) `,` type($begins) `->` type($result)";
+  let assemblyFormat = "$lhs `,` $rhs `by` $begins (`about` $about^)? attr-dict `:` type($lhs) `,` type($rhs) `,` type($begins) `->` type($result)";
   let hasVerifier = 1; // C1 C2
 }
 

@@ -60,6 +60,16 @@ template <typename Op> static LogicalResult verifyExperts(Op op) {
     return op.emitOpError()
            << "(C3) first_expert is " << op.getFirstExpert().getType()
            << ", expected tensor<i32>";
+  auto experts = static_cast<uint64_t>(gate.getDimSize(0));
+  if (op.getFirstExpert() ? op.getTotal() < experts : op.getTotal() != 0)
+    return op.emitOpError()
+           << "(C3) has " << experts << " of " << op.getTotal()
+           << " experts, and " << (op.getFirstExpert() ? "a" : "no")
+           << " first one";
+  if (!op.getBound() ? op.getExchangeAxes().has_value()
+                     : !(op.getBound()->convertToDouble() >= 1))
+    return op.emitOpError() << "(C4) exchanges with " << op.getBoundAttr()
+                            << ", expected a number from 1 on";
   return success();
 }
 LogicalResult ExpertsOp::verify() { return verifyExperts(*this); }
@@ -74,8 +84,11 @@ template <typename Op> static SmallVector<Factor> expertFactors(Op op) {
   StringRef choices = dimsOf(op.getChoices()).getNames().back();
   SmallVector<Factor> factors = factorsFromNames(op);
   for (Factor &factor : factors) {
-    if (factor.name == gate[0])
+    if (factor.name == gate[0]) {
       factor.role = Factor::experts;
+      if (op.getBound())
+        factor.kind = Factor::exchanged;
+    }
     if (factor.name == gate[2] || factor.name == choices)
       factor.kind = Factor::whole;
     factor.isCounted = factor.name == gate[0] || factor.name == choices;
@@ -85,11 +98,21 @@ template <typename Op> static SmallVector<Factor> expertFactors(Op op) {
 SmallVector<Factor> ExpertsOp::getFactors() { return expertFactors(*this); }
 SmallVector<Factor> ExpertsGradOp::getFactors() { return expertFactors(*this); }
 
-/// Of one projection of all choices; a rank with some of the experts has about
-/// as many choices less.
+/// Of its own tokens all choices go to some rank, and as many come back from
+/// others; of gathered ones a rank has the part of its experts.
+template <typename Op> static int64_t countChoices(Op op) {
+  int64_t all = tensorType(op.getChoices()).getNumElements(),
+          own = tensorType(op.getGate()).getDimSize(0);
+  bool isPart = op.getFirstExpert() && !op.getBound();
+  return isPart ? llvm::divideCeil(all * own, op.getTotal()) : all;
+}
+int64_t ExpertsOp::countChoices() { return ::countChoices(*this); }
+int64_t ExpertsGradOp::countChoices() { return ::countChoices(*this); }
+
+/// Of one projection of the choices that a rank has about.
 template <typename Op> static uint64_t flopsOfProjection(Op op) {
   auto gate = tensorType(op.getGate());
-  int64_t choices = tensorType(op.getChoices()).getNumElements();
+  int64_t choices = op.countChoices();
   return 2 * static_cast<uint64_t>(choices) *
          static_cast<uint64_t>(gate.getDimSize(1) * gate.getDimSize(2));
 }
@@ -145,8 +168,12 @@ Padding ExpertsGradOp::getPadding(unsigned result, unsigned, PaddingOf,
 }
 
 template <typename Op> static void countExperts(Op op, RankPart &part) {
-  if (part.isSplit(op.getGate(), 0))
-    op.getFirstExpertMutable().assign(part.first(op.getGate(), 0));
+  if (!part.isSplit(op.getGate(), 0))
+    return (void)op.removeBoundAttr(); // All are here.
+  op.setTotal(static_cast<uint64_t>(tensorType(op.getGate()).getDimSize(0)));
+  op.getFirstExpertMutable().assign(part.first(op.getGate(), 0));
+  if (op.getBound())
+    op.setExchangeAxesAttr(part.axesOf(op.getGate(), 0));
 }
 void ExpertsOp::tellPart(RankPart &part) { countExperts(*this, part); }
 void ExpertsGradOp::tellPart(RankPart &part) { countExperts(*this, part); }
@@ -158,7 +185,8 @@ FailureOr<SmallVector<Value>> ExpertsOp::buildGradients(OpBuilder &builder,
       builder, getLoc(), getInput().getType(), getWeights().getType(),
       getGate().getType(), getUp().getType(), getDown().getType(),
       getFunctionAttr(), getInput(), getChoices(), getWeights(), getGate(),
-      getUp(), getDown(), gradients[0], getFirstExpert());
+      getUp(), getDown(), gradients[0], getFirstExpert(), getTotalAttr(),
+      getBoundAttr(), getExchangeAxesAttr());
   SmallVector<Value> result(getNumOperands());
   result[0] = grad.getDinput();
   result[2] = grad.getDweights();

@@ -46,6 +46,12 @@ LogicalResult RepeatOp::verify() {
                            << whole.getType() << " along '" << getDim()
                            << "', expected a dim of it whose size is a "
                               "multiple";
+  if (getCount() &&
+      (tensorType(getCount()).getRank() != 0 || !joinedResults().empty()))
+    return emitOpError() << "(C4) is counted by " << getCount().getType()
+                         << " and sets " << joinedResults().size()
+                         << " results side by side, expected tensor<i32> and "
+                            "none: a turn may not come";
   return success();
 }
 

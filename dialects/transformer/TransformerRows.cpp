@@ -34,8 +34,11 @@ SmallVector<Factor> wholeFactors(Operation *op) {
   return factors;
 }
 
-uint64_t flopsOfRows(Value rows, RankedTensorType matrices) {
-  return 2 * static_cast<uint64_t>(tensorType(rows).getDimSize(0)) *
+/// `about`: how many rows there are; absent: all.
+uint64_t flopsOfRows(Value rows, RankedTensorType matrices,
+                     std::optional<uint64_t> about) {
+  auto all = static_cast<uint64_t>(tensorType(rows).getDimSize(0));
+  return 2 * about.value_or(all) *
          static_cast<uint64_t>(matrices.getDimSize(1) * matrices.getDimSize(2));
 }
 } // namespace
@@ -63,6 +66,80 @@ LogicalResult SortRowsOp::verify() {
 }
 SmallVector<Factor> SortRowsOp::getFactors() { return wholeFactors(*this); }
 
+//===-- assign_slots --------------------------------------------------------//
+
+/// Rounds for all tokens, and all ranks that one may go to.
+static LogicalResult verifyRoom(AssignSlotsOp op, int64_t rounds,
+                                int64_t ranks) {
+  int64_t k = tensorType(op.getChoices()).getShape().back(),
+          tokens = tensorType(op.getChoices()).getNumElements() / k,
+          slots = tensorType(op.getSlots()).getDimSize(1),
+          room = tensorType(op.getRanks()).getShape().back();
+  if (rounds * slots >= tokens && room >= std::min(k, ranks))
+    return success();
+  return op.emitOpError() << "(C2) has " << rounds << " rounds of " << slots
+                          << " slots for " << tokens << " tokens, and room for "
+                          << room << " of " << std::min(k, ranks) << " ranks";
+}
+
+LogicalResult AssignSlotsOp::verify() {
+  auto choices = tensorType(getChoices()), slots = tensorType(getSlots()),
+       ranks = tensorType(getRanks()), places = tensorType(getPlaces());
+  int64_t rank = choices.getRank();
+  bool fits = rank > 1 && ranks.getRank() == rank && places.getRank() == rank &&
+              slots.getRank() == 2 && dimsOf(ranks) == dimsOf(choices) &&
+              dimsOf(places) == dimsOf(choices) &&
+              dimsOf(slots).getNames()[0] == dimsOf(choices).getNames()[0] &&
+              tensorType(getLast()).getRank() == 0 && getExperts() > 0 &&
+              ranks.getShape().drop_back() == choices.getShape().drop_back() &&
+              places.getShape().drop_front() == ranks.getShape().drop_front();
+  int64_t rounds =
+      fits ? places.getDimSize(0) / std::max<int64_t>(ranks.getDimSize(0), 1)
+           : 0;
+  if (rounds < 1 || places.getDimSize(0) != rounds * ranks.getDimSize(0) ||
+      slots.getDimSize(0) % rounds != 0)
+    return emitOpError() << "(C1) expected choices [token dims..., choices], "
+                            "slots [ranks of all rounds, slots], ranks with "
+                            "the dims of choices, places with these for each "
+                            "round, and tensor<i32>; found "
+                         << choices << ", " << slots << ", " << ranks << ", "
+                         << places << ", " << getLast().getType();
+  return verifyRoom(*this, rounds, slots.getDimSize(0) / rounds);
+}
+SmallVector<Factor> AssignSlotsOp::getFactors() { return wholeFactors(*this); }
+
+int64_t ExpertRoundsOp::countRounds() {
+  int64_t tokens = tensorType(getRanks()).getDimSize(0);
+  return tokens == 0 ? 0 : tensorType(getPlaces()).getDimSize(0) / tokens;
+}
+int64_t ExpertRoundsOp::countChoices() {
+  return tensorType(getChoices()).getNumElements();
+}
+
+LogicalResult ExpertRoundsOp::verify() {
+  if (getSums().size() != (getGradient() ? 5 : 1) ||
+      getSums().getTypes() != getResultTypes())
+    return emitOpError() << "(C1) has " << getSums().size() << " sums and "
+                         << getNumResults() << " results, expected "
+                         << (getGradient() ? "five" : "one")
+                         << ", and results of their types";
+  auto slots = tensorType(getSlots()), ranks = tensorType(getRanks()),
+       places = tensorType(getPlaces());
+  bool fits = slots.getRank() == 2 && ranks.getRank() > 1 &&
+              places.getRank() == ranks.getRank() &&
+              tensorType(getLast()).getRank() == 0;
+  int64_t rounds = fits ? countRounds() : 0;
+  if (rounds > 1 && places.getDimSize(0) == rounds * ranks.getDimSize(0) &&
+      slots.getDimSize(0) % rounds == 0)
+    return success();
+  return emitOpError() << "(C2) has slots " << slots << ", places " << places
+                       << " and ranks " << ranks << ", counted by "
+                       << getLast().getType()
+                       << "; expected parts for the same rounds, more than "
+                          "one, and tensor<i32>";
+}
+SmallVector<Factor> ExpertRoundsOp::getFactors() { return wholeFactors(*this); }
+
 //===-- take_rows, combine_rows ---------------------------------------------//
 
 LogicalResult TakeRowsOp::verify() {
@@ -84,12 +161,13 @@ bool TakeRowsOp::staysF32(unsigned) {
 LogicalResult CombineRowsOp::verify() {
   auto source = tensorType(getSource()), places = tensorType(getPlaces()),
        result = tensorType(getResult());
-  if (source.getRank() == 2 && places.getRank() > 0 &&
+  if (source.getRank() > 1 && places.getRank() > 0 &&
       result == joined(places, places.getRank() - 1, source, 1))
     return success();
-  return emitOpError() << "(C1) expected [rows, embed], places [token dims..., "
-                          "choices] and [token dims..., embed], found "
-                       << source << ", " << places << ", " << result;
+  return emitOpError()
+         << "(C1) expected [row dims..., embed], places [token dims..., "
+            "choices] and [token dims..., embed], found "
+         << source << ", " << places << ", " << result;
 }
 SmallVector<Factor> CombineRowsOp::getFactors() { return wholeFactors(*this); }
 
@@ -119,7 +197,7 @@ SmallVector<Factor> GroupedProductOp::getFactors() {
   return wholeFactors(*this);
 }
 uint64_t GroupedProductOp::getFlops() {
-  return flopsOfRows(getLhs(), tensorType(getRhs()));
+  return flopsOfRows(getLhs(), tensorType(getRhs()), getAbout());
 }
 
 LogicalResult GroupedGradientOp::verify() {
@@ -142,5 +220,5 @@ SmallVector<Factor> GroupedGradientOp::getFactors() {
   return wholeFactors(*this);
 }
 uint64_t GroupedGradientOp::getFlops() {
-  return flopsOfRows(getLhs(), tensorType(getResult()));
+  return flopsOfRows(getLhs(), tensorType(getResult()), getAbout());
 }

@@ -172,22 +172,29 @@ def Transformer_RepeatOp : Transformer_Op<"repeat", [AttrSizedOperandSegments, I
     `dim`, what the turn before has yielded of what it carries (the operand in
     the first turn), and what it shares whole. It yields parts, which are set side
     by side along `dim` in the first results, then what it carries on, which the
-    last turn leaves in the last results.
+    last turn leaves in the last results. With `counted` there are as many turns
+    as that says, at most `times`; after none, what is carried is as it was.
     (C1) there is a turn, and the sizes of what is cut and set side by side are multiples of their number.
     (C2) the body has an argument for each operand: its part, or its type.
     (C3) the body yields, for each result, its part or, of what is carried, its type, which is the operand's too.
+    (C4) the count is a `tensor<i32>`; what is counted sets nothing side by side.
     ```mlir
     %y = transformer.repeat 2 over "sequence" cut(%x : tensor<8x4xf32, #transformer.dims<sequence, embed>>) -> tensor<8x4xf32, #transformer.dims<sequence, embed>> {
     ^bb0(%part: tensor<4x4xf32, #transformer.dims<sequence, embed>>):
       transformer.yield %part : tensor<4x4xf32, #transformer.dims<sequence, embed>>
     }
+    %z = transformer.repeat 2 over "sequence" counted %n : tensor<i32> cut(%x : tensor<8x4xf32, #transformer.dims<sequence, embed>>)
+        carry(%y : tensor<4x4xf32, #transformer.dims<sequence, embed>>) -> tensor<4x4xf32, #transformer.dims<sequence, embed>> {
+    ^bb0(%part: tensor<4x4xf32, #transformer.dims<sequence, embed>>, %last: tensor<4x4xf32, #transformer.dims<sequence, embed>>):
+      transformer.yield %part : tensor<4x4xf32, #transformer.dims<sequence, embed>>
+    }
     ```
   }];
-  let arguments = (ins I64Attr:$times, StrAttr:$dim, Variadic<Transformer_Tensor>:$cut, Variadic<Transformer_Tensor>:$carried, Variadic<Transformer_Tensor>:$shared);
+  let arguments = (ins I64Attr:$times, StrAttr:$dim, Optional<Transformer_IdTensor>:$count, Variadic<Transformer_Tensor>:$cut, Variadic<Transformer_Tensor>:$carried, Variadic<Transformer_Tensor>:$shared);
   let results = (outs Variadic<Transformer_Tensor>:$results);
   let regions = (region SizedRegion<1>:$body);
   let assemblyFormat = [{
-    $times `over` $dim `cut` `(` $cut `:` type($cut) `)` (`carry` `(` $carried^ `:` type($carried) `)`)? (`share` `(` $shared^ `:` type($shared) `)`)?
+    $times `over` $dim (`counted` $count^ `:` type($count))? `cut` `(` $cut `:` type($cut) `)` (`carry` `(` $carried^ `:` type($carried) `)`)? (`share` `(` $shared^ `:` type($shared) `)`)?
     `->` type($results) attr-dict-with-keyword $body
   }];
   let extraClassDeclaration = [{
@@ -205,7 +212,7 @@ def Transformer_RepeatOp : Transformer_Op<"repeat", [AttrSizedOperandSegments, I
     /// Takes whole what the body uses from outside.
     void shareCaptured();
   }];
-  let hasVerifier = 1; // C1
+  let hasVerifier = 1; // C1 C4
   let hasRegionVerifier = 1; // C2 C3
 }
 

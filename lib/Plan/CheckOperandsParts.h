@@ -48,6 +48,11 @@ absl::Status checkApart(const Operands &c, const char *rule,
 absl::Status expectRows(const ViewInfo &found, const char *role, size_t dims);
 absl::Status expectDense(const ViewInfo &found, const char *role);
 
+/// i32 without gaps.
+absl::Status expectNumbers(const ViewInfo &found, const char *role);
+/// i32 [tokens..., k] without gaps, and what is there for each choice, alike.
+absl::Status expectChoices(const ViewInfo &choices, const ViewInfo &places);
+
 inline bool isFloat(const ViewInfo &view) { return isWideFloat(view.dtype); }
 
 // What is asked of each kind of instruction, in whichever file has it.

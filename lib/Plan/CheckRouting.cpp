@@ -34,12 +34,6 @@ absl::Status checkPick(const ViewInfo &scores, const char *scoresRole,
   return ruled("C2", expectRows(picked, pickedRole, rows));
 }
 
-absl::Status expectNumbers(const ViewInfo &found, const char *role) {
-  if (found.dtype != DType::i32)
-    return bad(role, " is ", describe(found), ", expected i32");
-  return expectDense(found, role);
-}
-
 /// i32, without gaps, one dim.
 absl::Status expectList(const ViewInfo &found, const char *role) {
   MESHWORK_RETURN_IF_ERROR(expectNumbers(found, role));
@@ -48,20 +42,6 @@ absl::Status expectList(const ViewInfo &found, const char *role) {
              ? absl::OkStatus()
              : bad(role, " has ", found.elements,
                    " elements, expected fewer than 2^31");
-}
-
-/// Choices and places: i32 [tokens..., k].
-absl::Status checkChoices(const ViewInfo &choices, const ViewInfo &places) {
-  MESHWORK_RETURN_IF_ERROR(expectNumbers(choices, "choices"));
-  MESHWORK_RETURN_IF_ERROR(
-      expectView(places, "places", DType::i32, choices.shape));
-  MESHWORK_RETURN_IF_ERROR(expectDense(places, "places"));
-  if (choices.shape.empty())
-    return bad("choices have no dims, expected [tokens...,k]");
-  return choices.elements <= INT32_MAX
-             ? absl::OkStatus()
-             : bad("there are ", choices.elements,
-                   " choices, expected fewer than 2^31");
 }
 
 /// Whether there is a row for each choice when those of a token differ.
@@ -79,10 +59,14 @@ absl::Status checkRowCount(const ViewInfo &choices, int64_t experts,
 /// of `table` without its first dim.
 absl::Status checkRowsOf(const ViewInfo &table, const char *tableRole,
                          const ViewInfo &numbers, size_t dropped,
-                         const ViewInfo &many) {
-  if (!isFloat(table) || table.shape.empty() || !isFloat(many))
+                         const ViewInfo &many, bool mayBeNumbers) {
+  bool areFloats = isFloat(table) && isFloat(many),
+       areNumbers = mayBeNumbers && table.dtype == DType::i32 &&
+                    many.dtype == DType::i32;
+  if (table.shape.empty() || !(areFloats || areNumbers))
     return misfit("C2", tableRole, " is ", describe(table), " and out ",
-                  describe(many), ", expected f32 or bf16, and rows");
+                  describe(many), ", expected f32 or bf16",
+                  mayBeNumbers ? " or both i32" : "", ", and rows");
   size_t outer = numbers.shape.size() - dropped;
   std::vector<int64_t> shape(numbers.shape.begin(),
                              numbers.shape.begin() + outer);
@@ -114,7 +98,7 @@ absl::Status checkOp(const Operands &c, const SortRows &op) {
   const ViewInfo &choices = c.views[op.choices()], &order = c.views[op.order()],
                  &begins = c.views[op.begins()];
   MESHWORK_RETURN_IF_ERROR(
-      ruled("C1", checkChoices(choices, c.views[op.places()])));
+      ruled("C1", expectChoices(choices, c.views[op.places()])));
   MESHWORK_RETURN_IF_ERROR(ruled("C2", expectList(order, "order")));
   MESHWORK_RETURN_IF_ERROR(
       ruled("C2", expectList(c.views[op.tokens()], "tokens")));
@@ -139,8 +123,9 @@ absl::Status checkOp(const Operands &c, const SortRows &op) {
 absl::Status checkOp(const Operands &c, const TakeRows &op) {
   const ViewInfo &rows = c.views[op.rows()];
   MESHWORK_RETURN_IF_ERROR(ruled("C1", expectNumbers(rows, "rows")));
-  MESHWORK_RETURN_IF_ERROR(
-      checkRowsOf(c.views[op.table()], "table", rows, 0, c.views[op.out()]));
+  MESHWORK_RETURN_IF_ERROR(checkRowsOf(c.views[op.table()], "table", rows, 0,
+                                       c.views[op.out()],
+                                       /*mayBeNumbers=*/true));
   return checkApart(c, "C4", {{"table", op.table()}, {"rows", op.rows()}},
                     {{"out", op.out()}});
 }
@@ -148,9 +133,10 @@ absl::Status checkOp(const Operands &c, const TakeRows &op) {
 absl::Status checkOp(const Operands &c, const CombineRows &op) {
   const ViewInfo &choices = c.views[op.choices()];
   MESHWORK_RETURN_IF_ERROR(
-      ruled("C1", checkChoices(choices, c.views[op.places()])));
-  MESHWORK_RETURN_IF_ERROR(
-      checkRowsOf(c.views[op.src()], "src", choices, 1, c.views[op.out()]));
+      ruled("C1", expectChoices(choices, c.views[op.places()])));
+  MESHWORK_RETURN_IF_ERROR(checkRowsOf(c.views[op.src()], "src", choices, 1,
+                                       c.views[op.out()],
+                                       /*mayBeNumbers=*/false));
   return checkApart(
       c, "C4",
       {{"src", op.src()}, {"places", op.places()}, {"choices", op.choices()}},

@@ -55,4 +55,23 @@ absl::Status expectDense(const ViewInfo &found, const char *role) {
              : bad(role, " is ", describe(found), " with gaps, expected none");
 }
 
+absl::Status expectNumbers(const ViewInfo &found, const char *role) {
+  if (found.dtype != DType::i32)
+    return bad(role, " is ", describe(found), ", expected i32");
+  return expectDense(found, role);
+}
+
+absl::Status expectChoices(const ViewInfo &choices, const ViewInfo &places) {
+  MESHWORK_RETURN_IF_ERROR(expectNumbers(choices, "choices"));
+  MESHWORK_RETURN_IF_ERROR(
+      expectView(places, "places", DType::i32, choices.shape));
+  MESHWORK_RETURN_IF_ERROR(expectDense(places, "places"));
+  if (choices.shape.empty())
+    return bad("choices have no dims, expected [tokens...,k]");
+  return choices.elements <= INT32_MAX
+             ? absl::OkStatus()
+             : bad("there are ", choices.elements,
+                   " choices, expected fewer than 2^31");
+}
+
 } // namespace meshwork::plan

@@ -43,15 +43,13 @@ protected:
 
   /// Of a name that the mesh lacks. A usual one is not another one, mistyped.
   std::string unknownAxis(const std::string &name) const {
-    static const std::set<std::string> usual = {"dp", "fsdp", "tp",
-                                                "cp", "pp",   "sp"};
+    static const std::set<std::string> usual = {"dp", "fsdp", "tp", "cp",
+                                                "pp", "sp",   "ep"};
     std::vector<std::string> names;
     for (const Axis &axis : spec.mesh)
       names.push_back(axis.name);
     std::string text =
         "found axis " + quote(name) + ", expected one of mesh.axes";
-    if (name == "ep")
-      return text + "; leave it out, as this version has no expert parallelism";
     return text + (usual.contains(name)
                        ? "; to have it, add " + quote(name + "=2") + ", say"
                        : suggestion(name, names));

@@ -15,8 +15,7 @@ constexpr const char *micro = "batch.micro = 4";
 constexpr const char *global = "batch.global = 32";
 constexpr const char *sequence = "batch.sequence = 64";
 constexpr const char *sizes = "; all axes stand in that one list";
-constexpr const char *noExperts =
-    "this version has no expert parallelism; leave the line out";
+constexpr const char *ep = R"(mesh.axes = ["ep=2"])";
 constexpr const char *noOffload =
     "this version offloads nothing to the host; zero.stage and "
     "recompute.policy save memory";
@@ -36,7 +35,7 @@ constexpr ForeignKey keys[] = {
     {"pp", pp, sizes},
     {"cp", cp, sizes},
     {"fsdp", fsdp, sizes},
-    {"ep", "", noExperts},
+    {"ep", ep, sizes},
     {"sp", cp,
      "; of tensor-parallel ranks, shard.residual_sequence = [\"tp\"]"},
     {"tensor_model_parallel_size", tp, sizes},
@@ -68,11 +67,11 @@ constexpr ForeignKey keys[] = {
     {"ici_fsdp_parallelism", fsdp, ", and zero.stage = 3"},
     {"dcn_fsdp_parallelism", fsdp, ", and zero.stage = 3"},
     {"world_size", dp, "; the number of ranks is the product of the axes"},
-    {"expert_model_parallel_size", "", noExperts},
-    {"expert_parallel_degree", "", noExperts},
-    {"expert_parallel_size", "", noExperts},
-    {"ici_expert_parallelism", "", noExperts},
-    {"num_experts", "", noExperts},
+    {"expert_model_parallel_size", ep, sizes},
+    {"expert_parallel_degree", ep, sizes},
+    {"expert_parallel_size", ep, sizes},
+    {"ici_expert_parallelism", ep, sizes},
+    {"num_experts", "", ofModel},
     {"sequence_parallel", R"(shard.residual_sequence = ["tp"])"},
     {"enable_sequence_parallel", R"(shard.residual_sequence = ["tp"])"},
     {"disable_loss_parallel", "shard.vocab = []"},
@@ -258,6 +257,11 @@ constexpr ForeignValue values[] = {
     {"context.method", "ring_attention", R"("ring")"},
     {"context.method", "all_gather", R"("gathered")"},
     {"context.method", "gather", R"("gathered")"},
+    {"experts.exchange", "alltoall", R"("all_to_all")"},
+    {"experts.exchange", "a2a", R"("all_to_all")"},
+    {"experts.exchange", "deepep", R"("all_to_all")"},
+    {"experts.exchange", "allgather", R"("gathered")"},
+    {"experts.exchange", "all_gather", R"("gathered")"},
     {"context.method", "a2a+p2p", R"({ cp = "ring", up = "ulysses" })",
      ", over two axes of mesh.axes that shard.sequence names"},
     {"context.method", "usp", R"({ cp = "ring", up = "ulysses" })",

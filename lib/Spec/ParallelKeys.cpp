@@ -1,9 +1,12 @@
 // [zero], [context] and [pipeline].
 #include <algorithm>
+#include <cmath>
+#include <limits>
 
 #include "lib/Spec/KeyKinds.h"
 #include "lib/Spec/Keys.h"
 #include "lib/Spec/ScheduleNames.h"
+#include "lib/Spec/TomlFile.h"
 
 namespace meshwork::spec {
 namespace {
@@ -186,6 +189,42 @@ Key contextMethod() {
   return key;
 }
 
+Key expertsExchange() {
+  Key key = word<Exchange>("experts", "exchange", [](Spec &s) -> Exchange & {
+    return s.experts.exchange;
+  });
+  key.print = [](const Spec &s) -> std::optional<std::string> {
+    if (!s.splits("experts"))
+      return std::nullopt;
+    return tomlString(wordOf(s.experts.exchange));
+  };
+  return key;
+}
+
+/// A number, or "worst".
+Key expertsBound() {
+  Key key{"experts", "bound", "a number from 1 on, or \"worst\"", {}, {},
+          false,     {}};
+  key.read = [](const Value &value, Spec &spec) {
+    bool isWorst = value.kind == Value::Kind::string && value.text == "worst";
+    bool isNumber =
+        value.kind == Value::Kind::integer || value.kind == Value::Kind::number;
+    if (!isWorst &&
+        !(isNumber && std::isfinite(value.number) && value.number >= 1))
+      return false;
+    spec.experts.bound =
+        isWorst ? std::numeric_limits<double>::infinity() : value.number;
+    return true;
+  };
+  key.print = [](const Spec &s) -> std::optional<std::string> {
+    if (!s.splits("experts") || s.experts.exchange == Exchange::gathered)
+      return std::nullopt;
+    return std::isfinite(s.experts.bound) ? tomlNumber(s.experts.bound)
+                                          : tomlString("worst");
+  };
+  return key;
+}
+
 } // namespace
 
 void addParallelKeys(std::vector<Key> &keys) {
@@ -211,6 +250,8 @@ void addParallelKeys(std::vector<Key> &keys) {
     return tomlString(wordOf(s.sequenceLayout));
   };
   keys.push_back(layout);
+  keys.push_back(expertsExchange());
+  keys.push_back(expertsBound());
   keys.push_back(pipelineSchedule());
   keys.push_back(virtualStages());
   keys.push_back(layersOfStages());

@@ -35,6 +35,17 @@ enum class WeightCasts { byCount, step, microbatch };
 enum class Recompute { none, selective, full, byBudget };
 /// Of what may help or not: `useful`, "auto", is where it should help.
 enum class When { useful, always, never };
+/// How tokens reach experts of other ranks; `byCost`, "auto", is chosen when a
+/// model is compiled.
+enum class Exchange { byCost, gathered, allToAll };
+
+struct Experts {
+  Exchange exchange = Exchange::byCost;
+  /// Slots of a rank for each other rank's tokens, by how many an even choice
+  /// needs; infinite, "worst": one for each token.
+  double bound = 1.25;
+};
+
 /// How ranks with parts of a sequence compute attention; `byCost`, "auto", is
 /// what lib/Cost estimates to be faster.
 enum class Context { byCost, gathered, ulysses, ring };
@@ -127,6 +138,7 @@ struct Spec {
   /// beside "ulysses".
   Context context = Context::byCost;
   std::vector<AxisContext> contextOfAxis; // a table; empty: there is none
+  Experts experts;
   Pipeline pipeline;
   Zero zero;
   Type compute = Type::bf16;   // weights and activations; masters are f32

@@ -22,6 +22,7 @@ public:
       checkContextTable();
       checkRing();
     }
+    checkExperts();
     if (sound({"zero.stage", "zero.axes", "zero.gathered"}))
       checkZero();
     if (sound({"shard.layers"}))
@@ -65,6 +66,18 @@ private:
                                   quote(wordOf(spec.context)) +
                                   "; write it as [" + others + ", " +
                                   exchanged + "]");
+  }
+
+  void checkExperts() {
+    if (!sound({"shard.experts", "mesh.axes", "experts.exchange"}))
+      return;
+    for (const char *key : {"experts.exchange", "experts.bound"})
+      if (given(key) && axesOf("experts").empty())
+        error(key, "has no meaning where no axis splits experts; write "
+                   "shard.experts = [\"ep\"], say, or leave the line out");
+    if (given("experts.bound") && spec.experts.exchange == Exchange::gathered)
+      error("experts.bound", "has no meaning where tokens are gathered "
+                             "(experts.exchange); leave the line out");
   }
 
   void checkRing() {

@@ -66,6 +66,13 @@ template <> std::span<const Word<Context>> words() {
   return list;
 }
 
+template <> std::span<const Word<Exchange>> words() {
+  static constexpr Word<Exchange> list[] = {{"auto", Exchange::byCost},
+                                            {"gathered", Exchange::gathered},
+                                            {"all_to_all", Exchange::allToAll}};
+  return list;
+}
+
 template <> std::span<const Word<layout::DimLayout>> words() {
   static constexpr Word<layout::DimLayout> list[] = {
       {"zigzag", layout::DimLayout::zigzag},

@@ -173,13 +173,22 @@ template <typename Op> Tensors numbersOfParts(mesh::MeshAttr mesh, Op op) {
   return results;
 }
 
+/// What an op makes on the ranks of a group, when it has several results or
+/// operands.
+FailureOr<std::vector<Tensors>> evaluateWhole(Operation *op,
+                                              std::vector<Tensors> operands) {
+  if (auto head = dyn_cast<HeadLossGradOp>(op))
+    return evaluateHead(head, operands);
+  return evaluateExchange(op, operands);
+}
+
 LogicalResult evaluateGroup(Operation *op, mesh::MeshAttr mesh,
                             const Group &group, MutableArrayRef<Frame> frames) {
-  if (auto head = dyn_cast<HeadLossGradOp>(op)) {
+  if (isa<HeadLossGradOp, ExpertsOp, ExpertsGradOp, ExpertRoundsOp>(op)) {
     std::vector<Tensors> operands;
     for (int64_t rank : group)
       operands.push_back(frames[rank].get(op->getOperands()));
-    FailureOr<std::vector<Tensors>> results = evaluateHead(head, operands);
+    FailureOr<std::vector<Tensors>> results = evaluateWhole(op, operands);
     if (failed(results))
       return failure();
     for (auto [rank, own] : llvm::zip_equal(group, *results))
@@ -208,6 +217,12 @@ LogicalResult evaluateGroup(Operation *op, mesh::MeshAttr mesh,
 ArrayAttr axesOf(Operation *op) {
   if (auto head = dyn_cast<HeadLossGradOp>(op))
     return head.getVocabAxesAttr();
+  if (auto experts = dyn_cast<ExpertsOp>(op))
+    return experts.getExchangeAxesAttr();
+  if (auto grad = dyn_cast<ExpertsGradOp>(op))
+    return grad.getExchangeAxesAttr();
+  if (auto rounds = dyn_cast<ExpertRoundsOp>(op))
+    return rounds.getExchangeAxes();
   if (auto coordinate = dyn_cast<mesh::CoordinateOp>(op))
     return coordinate.getAxes();
   if (auto extent = dyn_cast<mesh::ExtentOp>(op))

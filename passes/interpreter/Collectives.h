@@ -19,5 +19,9 @@ mlir::LogicalResult evaluateTogether(mlir::Operation *op, mesh::MeshAttr mesh,
 /// index in the group.
 mlir::FailureOr<std::vector<Tensors>>
 evaluateHead(transformer::HeadLossGradOp op, mlir::ArrayRef<Tensors> operands);
+/// Experts, their gradients, or further rounds of these, on ranks that exchange
+/// tokens.
+std::vector<Tensors> evaluateExchange(mlir::Operation *op,
+                                      std::vector<Tensors> operands);
 
 } // namespace meshwork::interpreter

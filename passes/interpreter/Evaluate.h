@@ -83,6 +83,7 @@ void addHeadLoss(Evaluators &to);
 void addMovement(Evaluators &to);
 void addProducts(Evaluators &to);
 void addRouting(Evaluators &to);
+void addSlots(Evaluators &to);
 void addTables(Evaluators &to);
 
 /// What both are told beside their tensors; see AttentionPart in Plan.fbs.

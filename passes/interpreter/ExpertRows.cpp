@@ -48,12 +48,15 @@ static Results evaluate(SortRowsOp op, ArrayRef<Tensor> x) {
 static Results evaluate(TakeRowsOp op, ArrayRef<Tensor> x) {
   int64_t width =
       tensorType(op.getResult()).getRank() - tensorType(op.getRows()).getRank();
-  return Tensors{
-      takenRows(asRows(x[0], width), x[1], Tensor::zeros(op.getType()))};
+  Tensor none = Tensor::zeros(op.getType());
+  if (op.getType().getElementType().isInteger())
+    none = Tensor(none.getShape().vec(), -1);
+  return Tensors{takenRows(asRows(x[0], width), x[1], none)};
 }
 
 static Results evaluate(CombineRowsOp op, ArrayRef<Tensor> x) {
-  return Tensors{combinedRows(x[0], x[1], x[2], Tensor::zeros(op.getType()))};
+  return Tensors{
+      combinedRows(asRows(x[0], 1), x[1], x[2], Tensor::zeros(op.getType()))};
 }
 
 static Results evaluate(GroupedProductOp op, ArrayRef<Tensor> x) {

@@ -1,5 +1,6 @@
 // Mixtures of experts as their definition says, token by token; what they
 // become on a rank is in Routing.cpp.
+#include "passes/interpreter/Collectives.h"
 #include "passes/interpreter/Evaluate.h"
 
 using namespace mlir;
@@ -34,7 +35,7 @@ Point activated(Activation function, double x) {
   llvm_unreachable("all activations are handled");
 }
 
-/// The operands of both ops, in their order.
+/// The operands of all ops, in their order.
 struct Mixture {
   Activation function;
   const Tensor &input, &choices, &weights, &gate, &up, &down;
@@ -105,30 +106,131 @@ void addGradients(const Mixture &of, const Tensor &gradient, int64_t token,
     to[3].at({expert, f, h}) += dup * x;
   }
 }
+
+Tensors gradientsOf(const Mixture &of, const Tensor &gradient, Tensors made) {
+  of.forEachChoice([&](int64_t token, int64_t choice, int64_t expert) {
+    for (int64_t f = 0; f < of.width(); ++f)
+      addGradients(of, gradient, token, choice, expert, f, made);
+  });
+  return made;
+}
 } // namespace
 
-static Results evaluate(ExpertsOp op, ArrayRef<Tensor> operands) {
+static Tensors evaluate(ExpertsOp op, ArrayRef<Tensor> operands) {
   Mixture of(op.getFunction(), operands,
              op.getFirstExpert() ? &operands.back() : nullptr);
   return Tensors{mixed(of, Tensor::zeros(op.getType()))};
 }
 
-static Results evaluate(ExpertsGradOp op, ArrayRef<Tensor> operands) {
+static Tensors evaluate(ExpertsGradOp op, ArrayRef<Tensor> operands) {
   Mixture of(op.getFunction(), operands,
              op.getFirstExpert() ? &operands.back() : nullptr);
   Tensors gradients;
   for (Type type : op->getResultTypes())
     gradients.push_back(Tensor::zeros(type));
-  of.forEachChoice([&](int64_t token, int64_t choice, int64_t expert) {
-    for (int64_t f = 0; f < of.width(); ++f)
-      addGradients(of, operands[6], token, choice, expert, f, gradients);
-  });
-  return gradients;
+  return gradientsOf(of, operands[6], gradients);
+}
+
+static void addTo(Tensor &sum, const Tensor &more) {
+  for (int64_t i = 0; i < sum.size(); ++i)
+    sum[i] += more[i];
+}
+
+/// Those of a token with a place in the first round go nowhere any more.
+static Tensor behindFirst(const Tensor &choices, const Tensor &places,
+                          const Tensor &ranks) {
+  Tensor left = choices;
+  int64_t k = choices.getShape().back(), room = ranks.getShape().back();
+  for (int64_t i = 0; i < left.size(); ++i)
+    for (int64_t j = 0; j < room; ++j)
+      if (places[i / k * room + j] >= 0)
+        left[i] = -1;
+  return left;
+}
+
+namespace {
+/// What ranks that exchange tokens have, by operand of the op.
+struct Exchanged {
+  Activation function;
+  size_t first, gradient; // operands; the latter 0: none
+  SmallVector<Type> results;
+};
+} // namespace
+
+static Exchanged exchangedBy(Operation *op) {
+  SmallVector<Type> results(op->getResultTypes());
+  auto numberOf = [&](Value value) -> size_t {
+    return value ? llvm::find(op->getOperands(), value) - op->operand_begin()
+                 : 0;
+  };
+  if (auto experts = dyn_cast<ExpertsOp>(op))
+    return {experts.getFunction(), numberOf(experts.getFirstExpert()), 0,
+            results};
+  if (auto grad = dyn_cast<ExpertsGradOp>(op))
+    return {
+        grad.getFunction(),
+        static_cast<size_t>(grad.getFirstExpertMutable()[0].getOperandNumber()),
+        static_cast<size_t>(grad.getGradientMutable().getOperandNumber()),
+        results};
+  auto rounds = cast<ExpertRoundsOp>(op);
+  auto gradient = rounds.getGradientMutable();
+  return {
+      rounds.getFunction(),
+      static_cast<size_t>(rounds.getFirstExpertMutable().getOperandNumber()),
+      gradient.empty() ? 0
+                       : static_cast<size_t>(gradient[0].getOperandNumber()),
+      results};
+}
+
+static Tensors madeOf(const Exchanged &of, ArrayRef<Tensor> tokens,
+                      ArrayRef<Tensor> experts) {
+  constexpr size_t firstMatrix = 3, behindMatrices = 6;
+  Tensors both(tokens.begin(), tokens.begin() + firstMatrix);
+  both.append(experts.begin() + firstMatrix, experts.begin() + behindMatrices);
+  Mixture mixture(of.function, both, &experts[of.first]);
+  Tensors made;
+  for (Type type : of.results)
+    made.push_back(Tensor::zeros(type));
+  if (of.gradient == 0)
+    return {mixed(mixture, made[0])};
+  return gradientsOf(mixture, tokens[of.gradient], made);
+}
+
+std::vector<Tensors> evaluateExchange(Operation *op,
+                                      std::vector<Tensors> operands) {
+  constexpr size_t choices = 1, firstOfMatrix = 2;
+  Exchanged of = exchangedBy(op);
+  auto rounds = dyn_cast<ExpertRoundsOp>(op);
+  std::vector<Tensors> results(operands.size());
+  for (auto [own, rank] : llvm::zip_equal(results, operands)) {
+    for (Type type : of.results)
+      own.push_back(Tensor::zeros(type));
+    if (!rounds)
+      continue;
+    std::copy(rank.end() - rounds.getSums().size(), rank.end(), own.begin());
+    auto numberOf = [](OpOperand &operand) {
+      return operand.getOperandNumber();
+    };
+    rank[choices] =
+        behindFirst(rank[choices], rank[numberOf(rounds.getPlacesMutable())],
+                    rank[numberOf(rounds.getRanksMutable())]);
+  }
+  for (auto [tokens, ofTokens] : llvm::enumerate(operands))
+    for (auto [experts, ofExperts] : llvm::enumerate(operands))
+      for (auto [i, made] : llvm::enumerate(madeOf(of, ofTokens, ofExperts)))
+        addTo(results[of.gradient && i >= firstOfMatrix ? experts : tokens][i],
+              made);
+  return results;
 }
 
 void addExperts(Evaluators &to) {
-  to.add<ExpertsOp>(evaluate);
-  to.add<ExpertsGradOp>(evaluate);
+  to.add<ExpertsOp>([](ExpertsOp op, ArrayRef<Tensor> operands) -> Results {
+    return evaluate(op, operands);
+  });
+  to.add<ExpertsGradOp>(
+      [](ExpertsGradOp op, ArrayRef<Tensor> operands) -> Results {
+        return evaluate(op, operands);
+      });
 }
 
 } // namespace meshwork::interpreter

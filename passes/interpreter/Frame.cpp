@@ -170,9 +170,9 @@ static Results evaluateCall(func::CallOp call, const Tensors &x) {
 const Evaluators &Evaluators::all() {
   static const Evaluators evaluators = [] {
     Evaluators made;
-    for (auto add :
-         {addAttention, addElementwise, addExpertRows, addExperts, addFused,
-          addHeadLoss, addMovement, addProducts, addRouting, addTables})
+    for (auto add : {addAttention, addElementwise, addExpertRows, addExperts,
+                     addFused, addHeadLoss, addMovement, addProducts,
+                     addRouting, addSlots, addTables})
       add(made);
     return made;
   }();

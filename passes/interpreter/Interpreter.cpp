@@ -53,8 +53,7 @@ void startTurn(RepeatOp op, int64_t turn, Frame &frame) {
               sliceOf(frame.get(whole), tensorType(argument), position,
                       turn * tensorType(argument).getDimSize(position)));
   }
-  auto before = turn == 0 ? op.getCarried() : op.carriedYields();
-  Tensors carried = frame.get(before);
+  Tensors carried = frame.get(op.carriedResults());
   for (auto [argument, tensor] :
        llvm::zip_equal(op.carriedArguments(), carried))
     frame.set(argument, tensor);
@@ -78,15 +77,45 @@ void endTurn(RepeatOp op, int64_t turn, Frame &frame) {
     frame.set(result, frame.get(carried));
 }
 
+/// How many turns a rank takes.
+FailureOr<int64_t> turnsOf(RepeatOp op, Frame &frame) {
+  auto most = static_cast<int64_t>(op.getTimes());
+  if (!op.getCount())
+    return most;
+  double turns = frame.get(op.getCount())[0];
+  if (turns >= 0 && turns <= static_cast<double>(most))
+    return static_cast<int64_t>(turns);
+  return op.emitOpError() << "is to take " << turns << " turns, expected 0 to "
+                          << most;
+}
+
+/// What is carried and has no turn is as it was.
+void startRepeat(RepeatOp op, Frame &frame) {
+  for (auto [result, carried] :
+       llvm::zip_equal(op.carriedResults(), op.getCarried()))
+    frame.set(result, frame.get(carried));
+}
+
+/// Ranks that meet in a turn take equally many; of others that take fewer, what
+/// more turns make is left. These change no state.
 LogicalResult runRepeat(RepeatOp op, mesh::MeshAttr mesh,
                         MutableArrayRef<Frame> frames) {
-  for (int64_t turn = 0; turn < static_cast<int64_t>(op.getTimes()); ++turn) {
+  SmallVector<int64_t> turns;
+  for (Frame &frame : frames) {
+    FailureOr<int64_t> own = turnsOf(op, frame);
+    if (failed(own))
+      return failure();
+    turns.push_back(*own);
+    startRepeat(op, frame);
+  }
+  for (int64_t turn = 0; turn < *llvm::max_element(turns); ++turn) {
     for (Frame &frame : frames)
       startTurn(op, turn, frame);
     if (failed(runBlock(op.getBody().front(), mesh, frames)))
       return failure();
-    for (Frame &frame : frames)
-      endTurn(op, turn, frame);
+    for (auto [frame, own] : llvm::zip_equal(frames, turns))
+      if (turn < own)
+        endTurn(op, turn, frame);
   }
   return success();
 }

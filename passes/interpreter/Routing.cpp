@@ -197,8 +197,10 @@ static void run(const plan::SortRows &op, Views &on) {
 }
 
 static void run(const plan::TakeRows &op, Views &on) {
-  on.write(op.out(), takenRows(on.read(op.table()), on.read(op.rows()),
-                               on.zeros(op.out())));
+  Tensor none = on.zeros(op.out());
+  if (on.typeOf(op.out()) == plan::DType::i32)
+    none = Tensor(none.getShape().vec(), -1);
+  on.write(op.out(), takenRows(on.read(op.table()), on.read(op.rows()), none));
 }
 
 static void run(const plan::CombineRows &op, Views &on) {

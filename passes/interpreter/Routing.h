@@ -1,7 +1,7 @@
 // What the instructions of mixtures of experts compute (Plan.fbs), on tensors:
 // for instructions, and for ops that mean the same. Each fills in `out`, or
-// another tensor of zeros, and returns it. Numbers that mean no expert or no
-// row are passed over, whatever they are.
+// another tensor of zeros (or of what it says), and returns it. Numbers that
+// mean no expert or no row are passed over, whatever they are.
 #pragma once
 
 #include "passes/interpreter/Tensor.h"
@@ -21,7 +21,15 @@ struct SortedRows {
 SortedRows sortedRows(const Tensor &choices, int64_t firstExpert,
                       SortedRows sorted);
 
-/// table [n, e...], rows [i...], out [i..., e...].
+/// Which tokens go to which ranks; `last` is one number.
+struct Slots {
+  Tensor slots, ranks, places, last;
+};
+/// `made` has the shapes of the results; a rank has `experts` experts.
+Slots assignedSlots(const Tensor &choices, int64_t experts, Slots made);
+
+/// table [n, e...], rows [i...], out [i..., e...], filled with what stands
+/// where there is no row.
 Tensor takenRows(const Tensor &table, const Tensor &rows, Tensor out);
 /// src [R, e...], places and choices [t..., k], out [t..., e...].
 Tensor combinedRows(const Tensor &src, const Tensor &places,

@@ -19,6 +19,7 @@ public:
   virtual void write(uint32_t view, const Tensor &values) = 0;
   /// In the view's shape.
   virtual Tensor zeros(uint32_t view) const = 0;
+  virtual plan::DType typeOf(uint32_t view) const = 0;
   /// Whether this run adds to what is there.
   virtual bool adds(plan::Accumulate mode) const = 0;
   /// The function of a launched kernel, by the plan's number.

@@ -4,6 +4,7 @@
 #include "dialects/transformer/Facts.h"
 #include "dialects/transformer/StepFunctions.h"
 #include "mlir/Dialect/Func/IR/FuncOps.h"
+#include "passes/analysis/SpecKey.h"
 #include "passes/partition/Passes.h"
 #include "passes/partition/Reasons.h"
 #include "passes/sharding/Ulysses.h"
@@ -121,6 +122,8 @@ private:
         function.getNumArguments() != 0)
       keepSamples(table, decided);
     table.dropScattered(mesh, decided);
+    if (failed(checkExchanged(op, table, decided)))
+      return failure();
     for (unsigned t = 0; t < table.numOperands(); ++t) {
       if (!isa<RankedTensorType>(table.tensor(t).getType()))
         continue;
@@ -139,6 +142,22 @@ private:
     return success();
   }
 
+  /// Ranks exchange tokens only where they have different ones.
+  LogicalResult checkExchanged(Operation *op, const FactorTable &table,
+                               ArrayRef<Axes> decided) {
+    for (auto [factor, axes] : llvm::zip_equal(table.factors(), decided))
+      if (factor.kind == Factor::exchanged)
+        for (AxisId axis : axes)
+          if (!table.isExchanged(axis, decided))
+            return emitError(analysis::ofSpec("experts.exchange", op->getLoc()))
+                   << "ranks along '" << mesh.axes[axis].name << "' have other "
+                   << factor.name
+                   << ", but the same tokens here; write \"gathered\", or let "
+                      "the axis split tokens too (shard.batch, "
+                      "shard.residual_sequence)";
+    return success();
+  }
+
   /// Why a result is partial: which factors are combined into it, and what
   /// split them.
   void noteSums(OpResult result, const FactorTable &table,
@@ -146,8 +165,9 @@ private:
     for (auto [f, factor] : llvm::enumerate(table.factors()))
       if (factor.resultDims[result.getResultNumber()] == Factor::absent)
         for (AxisId axis : decided[f])
-          sums[result].push_back(
-              factorAxis(notes(), mesh, table, f, axis, proposed));
+          if (!table.isExchanged(axis, decided))
+            sums[result].push_back(
+                factorAxis(notes(), mesh, table, f, axis, proposed));
   }
 
   /// Masks count samples from the rank's first one, so a rank draws them for

@@ -110,6 +110,8 @@ sharding::AnnotatePassOptions annotations(const spec::Spec &spec) {
   options.method = spec::wordOf(spec.context == spec::Context::byCost
                                     ? spec::Context::gathered
                                     : spec.context);
+  if (spec.experts.exchange == spec::Exchange::allToAll)
+    options.bound = spec.experts.bound;
   options.pins.assign(spec.pins.begin(), spec.pins.end());
   return options;
 }
@@ -260,6 +262,7 @@ void buildFuse(OpPassManager &all, const spec::Spec &spec) {
   OpPassManager &passes = ofEachRank(all, spec);
   // Local sizes are known now: chunks of the head hold this rank's tokens.
   passes.addPass(transform::createExpandHeadPass(headOf(spec)));
+  passes.addPass(transform::createExpandRoundsPass());
   passes.addPass(createCanonicalizerPass());
   passes.addPass(createCSEPass());
   passes.addPass(fusion::createFoldBiasPass());

@@ -104,6 +104,17 @@ static LogicalResult emit(transformer::SortRowsOp op, Lowering &to) {
                                     tokens, places, begins);
 }
 
+static LogicalResult emit(transformer::AssignSlotsOp op, Lowering &to) {
+  RowViews views(op, to);
+  Value choices = views.readRows(op.getChoices()),
+        slots = views.writeRows(op.getSlots()),
+        ranks = views.writeRows(op.getRanks()),
+        places = views.writeRows(op.getPlaces()),
+        last = views.writeAll(op.getLast());
+  return make<schedule::AssignSlotsOp>(op, 0, views, to, op.getExpertsAttr(),
+                                       choices, slots, ranks, places, last);
+}
+
 static LogicalResult emit(transformer::TakeRowsOp op, Lowering &to) {
   int64_t numbers = tensorType(op.getRows()).getRank(),
           width = tensorType(op.getResult()).getRank() - numbers;
@@ -166,9 +177,10 @@ static LogicalResult emit(transformer::GroupedGradientOp op, Lowering &to) {
 
 void attachExperts(MLIRContext *context) {
   attach<Computing, transformer::PickOp, transformer::PickGradOp,
-         transformer::SortRowsOp, transformer::TakeRowsOp,
-         transformer::CombineRowsOp, transformer::GroupedProductOp,
-         transformer::GroupedGradientOp>(context);
+         transformer::SortRowsOp, transformer::AssignSlotsOp,
+         transformer::TakeRowsOp, transformer::CombineRowsOp,
+         transformer::GroupedProductOp, transformer::GroupedGradientOp>(
+      context);
 }
 
 } // namespace meshwork::schedule

@@ -50,10 +50,14 @@ static LogicalResult placeYields(transformer::RepeatOp op, Lowering &to) {
 static LogicalResult emit(transformer::RepeatOp op, Lowering &to) {
   if (failed(placeArguments(op, to.placement)))
     return failure();
+  Views views(to);
+  Value count = views.of(op.getCount());
+  if (!views.areComplete())
+    return failure();
   ProgramBuilder &builder = to.builder;
   auto repeat = schedule::RepeatOp::create(
       builder, op.getLoc(), builder.sourceOf(op), builder.i64(0),
-      builder.i64(0), builder.i64(op.getTimes()), /*count=*/Value());
+      builder.i64(0), builder.i64(op.getTimes()), count);
   {
     OpBuilder::InsertionGuard guard(builder);
     builder.setInsertionPointToEnd(&repeat.getBody().emplaceBlock());

@@ -40,6 +40,7 @@ struct AnnotatePass : impl::AnnotatePassBase<AnnotatePass> {
     bool fine = given->setRules(rules);
     fine &= succeeded(checkResidual(microbatch));
     fine &= succeeded(shareAttention(microbatch));
+    exchangeTokens(microbatch);
     fine &= given->setPins(pins);
     fine &= succeeded(splitAxes(microbatch));
     if (!mesh)
@@ -80,6 +81,19 @@ private:
       setExchanged(op, exchanged);
     });
     return success();
+  }
+
+  /// How tokens reach experts of other ranks.
+  void exchangeTokens(func::FuncOp function) {
+    if (bound == 0)
+      return;
+    FloatAttr slots = Builder(&getContext()).getF64FloatAttr(bound);
+    function.walk([&](Operation *op) {
+      if (auto experts = dyn_cast<ExpertsOp>(op))
+        experts.setBoundAttr(slots);
+      else if (auto grad = dyn_cast<ExpertsGradOp>(op))
+        grad.setBoundAttr(slots);
+    });
   }
 
   /// Fewer key heads than ranks: they are split over the major part of the

@@ -98,7 +98,8 @@ std::vector<Axes> FactorTable::decide(const Mesh &mesh,
   }
   std::map<AxisId, size_t> winner;
   for (const auto &[key, strength] : strengths) {
-    if (all[key.second].kind == Factor::whole)
+    if (all[key.second].kind == Factor::whole ||
+        all[key.second].kind == Factor::exchanged)
       continue;
     auto [known, isNew] = winner.try_emplace(key.first, key.second);
     if (!isNew && strengths[{key.first, known->second}] < strength)
@@ -113,8 +114,9 @@ std::vector<Axes> FactorTable::decide(const Mesh &mesh,
       if (!proposal.dims || dimOf(t, all[f]) < 0)
         continue;
       Axes axes = projected[t][f];
-      auto lost = llvm::find_if(
-          axes, [&](AxisId axis) { return winner.at(axis) != f; });
+      auto lost = llvm::find_if(axes, [&](AxisId axis) {
+        return all[f].kind != Factor::exchanged && winner.at(axis) != f;
+      });
       axes.erase(lost, axes.end());
       lists.emplace_back(axes,
                          axes.empty() ? Strength() : strengths[{axes[0], f}]);
@@ -176,13 +178,21 @@ std::vector<Axes> FactorTable::dimsOf(const Mesh &mesh, unsigned tensor,
   return dims;
 }
 
+bool FactorTable::isExchanged(AxisId axis, ArrayRef<Axes> factorAxes) const {
+  return llvm::count_if(factorAxes, [&](const Axes &axes) {
+           return llvm::is_contained(axes, axis);
+         }) > 1;
+}
+
 Sharding FactorTable::resultSharding(const Mesh &mesh, unsigned result,
                                      ArrayRef<Axes> factorAxes) const {
   Sharding sharding{
       dimsOf(mesh, operands + result, factorAxes), {}, Reduction::sum};
   for (auto [factor, axes] : llvm::zip_equal(all, factorAxes))
     if (factor.resultDims[result] == Factor::absent && !axes.empty()) {
-      sharding.partial.insert(sharding.partial.end(), axes.begin(), axes.end());
+      llvm::copy_if(
+          axes, std::back_inserter(sharding.partial),
+          [&](AxisId axis) { return !isExchanged(axis, factorAxes); });
       if (factor.combine == transformer::Reduction::max)
         sharding.reduction = Reduction::max;
     }

@@ -24,9 +24,10 @@ public:
   ::llvm::ArrayRef<transformer::Factor> factors() const { return all; }
 
   /// The axes of each factor when all tensors' proposals are heard: an axis
-  /// serves one factor. Decided by, in this order: a parameter has it there;
-  /// more tensors have it there; they have more bytes; the factor comes first.
-  /// Proposals for one factor that disagree are cut to what the strongest says
+  /// serves one factor, and one that exchanges beside it. Decided by, in this
+  /// order: a parameter has it there; more tensors have it there; they have
+  /// more bytes; the factor comes first. Proposals for one factor that disagree
+  /// are cut to what the strongest says
   /// (`aggressive`) or to what all agree on.
   std::vector<Axes> decide(const Mesh &mesh,
                            ::llvm::ArrayRef<Proposal> proposals,
@@ -38,6 +39,8 @@ public:
   /// divide a compound dim into contiguous blocks are left out.
   std::vector<Axes> dimsOf(const Mesh &mesh, unsigned tensor,
                            ::llvm::ArrayRef<Axes> factorAxes) const;
+  /// Whether two factors have it: one of them exchanges.
+  bool isExchanged(AxisId axis, ::llvm::ArrayRef<Axes> factorAxes) const;
   /// Axes over which result i is partial then, and how it combines.
   Sharding resultSharding(const Mesh &mesh, unsigned result,
                           ::llvm::ArrayRef<Axes> factorAxes) const;

@@ -37,6 +37,7 @@ def AnnotatePass : Pass<"sharding-annotate", "::mlir::ModuleOp"> {
     ListOption<"zigzag", "zigzag", "std::string", "axes whose parts of `sequence` lie in zigzag">,
     Option<"method", "method", "std::string", "\"gathered\"", "how ranks with parts of `sequence` compute attention">,
     ListOption<"exchanged", "exchanged", "std::string", "axes of `sequence` whose ranks exchange heads, beside those of another `method`">,
+    Option<"bound", "bound", "double", "0", "slots for tokens that are exchanged, by how many an even choice of experts needs; 0: tokens are gathered">,
     ListOption<"pins", "pins", "::meshwork::spec::TensorPin", "glob of parameter names, a blank, then a sharding">];
   let dependentDialects = ["::meshwork::mesh::MeshDialect"];
 }

@@ -144,8 +144,9 @@ private:
       carried.push_back(sumOfChunks);
     SmallVector<Type> results = {lossOf(all.targets), all.hidden.getType()};
     llvm::append_range(results, TypeRange(ValueRange(carried)));
-    auto repeat = RepeatOp::create(b, results, b.getI64IntegerAttr(times), dim,
-                                   cut, carried, ValueRange());
+    auto repeat =
+        RepeatOp::create(b, results, b.getI64IntegerAttr(times), dim,
+                         /*count=*/Value(), cut, carried, ValueRange());
     Block &body = repeat.getBody().emplaceBlock();
     for (Value whole : cut)
       body.addArgument(repeat.partOf(whole.getType()), whole.getLoc());

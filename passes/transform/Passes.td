@@ -273,6 +273,8 @@ def ExpandExpertsPass : Pass<"transformer-expand-experts", "::mlir::ModuleOp"> {
     Before: `experts` and `experts_grad`, of a rank's tokens and experts. After: choices sorted by expert, rows taken in that
     order, a product for each expert's rows, and their sum for each token. Both passes build the same rows; the backward
     pass takes those of the forward pass, so that memory and recompute decide what is kept.
+    Where tokens are exchanged, they are assigned to slots of the ranks that have their experts. In the first round each rank
+    sends what is in its slots, computes on what it gets, and sends the sums back; what has no slot in it is left to `expert_rounds`.
 
     ```mlir
     // meshwork-opt -transformer-expand-experts
@@ -292,6 +294,43 @@ def ExpandExpertsPass : Pass<"transformer-expand-experts", "::mlir::ModuleOp"> {
     %gate = transformer.grouped_product %rows, %g by %begins : ...
     ...
     %y = transformer.combine_rows %down at %places of %c : ... -> tensor<6x4xf32, ...
+    ```
+  }];
+}
+
+def ExpandRoundsPass : Pass<"transformer-expand-rounds", "::mlir::ModuleOp"> {
+  let summary = "Replaces further rounds of an exchange by a counted repeat";
+  let description = [{
+    Before: `expert_rounds`. After: a repeat that sends the tokens in the slots of a round, computes on what comes, and sends it
+    back. It runs as often as the rank needs that needs the most. A gradient of weights that is only accumulated is so in each turn.
+
+    ```mlir
+    // meshwork-opt -transformer-expand-rounds
+    !x = tensor<6x4xf32, #transformer.dims<sequence, embed>>
+    !c = tensor<6x2xi32, #transformer.dims<sequence, choices>>
+    !p = tensor<6x2xf32, #transformer.dims<sequence, choices>>
+    !up = tensor<4x8x4xf32, #transformer.dims<experts, expert_ffn, embed>>
+    !down = tensor<4x4x8xf32, #transformer.dims<experts, embed, expert_ffn>>
+    !slots = tensor<4x5xi32, #transformer.dims<sequence, slots>>
+    !places = tensor<12x2xi32, #transformer.dims<sequence, choices>>
+    module attributes {mesh.mesh = #mesh.mesh<"ep" = 2>} {
+      func.func @microbatch(%x: !x, %c: !c, %p: !p, %g: !up, %u: !up, %d: !down, %y: !x) -> !x {
+        %first = mesh.coordinate over ["ep"] of 8 : tensor<i32>
+        %s, %r, %pl, %n = transformer.assign_slots %c experts 4 : !c -> !slots, !c, !places, tensor<i32>
+        %all = transformer.expert_rounds silu %x, %c, %p gate %g up %u down %d from %first of 8 slots %s, %pl of %r last %n over ["ep"] to %y
+          : !x, !c, !p, !up, !down, tensor<i32>, !slots, !places, !c, tensor<i32> to !x -> !x
+        return %all : !x
+      }
+    }
+    // becomes
+    %turns = mesh.all_reduce %last max over ["ep"] ...
+    %of_round = transformer.slice %slots dim "sequence" offset 2 : ... -> tensor<2x5xi32, ...
+    ...
+    %all = transformer.repeat 1 over "sequence" counted %turns : tensor<i32> cut(%of_round, ...
+    ...
+    %there = mesh.all_to_all %taken gather 1 split 0 over ["ep"] ...
+    ...
+    %back = mesh.all_to_all %sums gather 0 split 1 over ["ep"] ...
     ```
   }];
 }

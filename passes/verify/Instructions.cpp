@@ -30,6 +30,9 @@ public:
     auto shape = rank.view(view).info->shape;
     return Tensor(std::vector<int64_t>(shape.begin(), shape.end()));
   }
+  plan::DType typeOf(uint32_t view) const override {
+    return rank.view(view).info->dtype;
+  }
   bool adds(plan::Accumulate mode) const override {
     return runtime::accumulates(mode, state);
   }

@@ -1,6 +1,7 @@
 """Bytes and counts of plans against the closed forms of each strategy, exactly."""
 import collections
 import json
+import math
 import unittest
 
 import shell
@@ -108,6 +109,28 @@ class Forms(unittest.TestCase):
                 self.assertEqual(self.sent(plan), {
                     ("all_to_all", "cp"): 2 * LAYERS * part // 2,
                     ("all_reduce", "cp"): 2 * COUNT + SCALAR})
+
+    def test_exchanged_tokens(self):
+        """A token once to each rank with an expert of its choices, with two numbers a choice, and a sum back; its
+        gradient there and back, with one number a choice. A first round is all that an even choice needs."""
+        config = json.loads((shell.ROOT / "examples/mixtral-tiny.json").read_text())
+        experts, choices, width, layers = (config[key] for key in (
+            "num_local_experts", "num_experts_per_tok", "hidden_size", "num_hidden_layers"))
+        for ranks in (2, 4):
+            none = 1 - math.comb(experts - experts // ranks, choices) / math.comb(experts, choices)
+            for bound in (1, 1.25, math.inf):
+                with self.subTest(ranks=ranks, bound=bound):
+                    tokens = MICRO * SEQUENCE // ranks
+                    slots = math.ceil(min(tokens, bound * tokens * none))
+                    self.space.must(
+                        "meshwork", "compile", "examples/mixtral-tiny.json", "--spec", "examples/ep2.toml",
+                        "--set", f'mesh.axes=["ep={ranks}"]', "--set", f"batch.global={MICRO}", "--set",
+                        f"batch.micro={MICRO // ranks}", "--set", "experts.exchange=all_to_all", "--set",
+                        "recompute.policy=none", "--set",
+                        f"experts.bound={'worst' if bound == math.inf else bound}", "-o", "f.mwplan")
+                    plan = json.loads(self.space.must("meshwork", "explain", "f.mwplan", "--json").stdout)
+                    row = 4 * width * 2 + 8 * choices + 4 * choices
+                    self.assertEqual(self.sent(plan)["all_to_all", "ep"], layers * (ranks - 1) * slots * row)
 
     def test_ring(self):
         """N-1 chunks of keys and values forward and again backward, and N-1 of their gradients,

@@ -115,6 +115,7 @@ class Layout:
         self.micro = draw.choice([n for n in range(1, training.batch + 1)
                                   if training.batch % (n * sizes["dp"]) == 0 and n <= 4])
         self.names = OTHER_NAMES if draw.random() < 0.25 else {name: name for name in OTHER_NAMES}
+        self.experts = {}
         self.sections = {"mesh": {"axes": self._axes(draw, sizes)}, "shard": self._rules(draw, sizes),
                          "recompute": {"policy": draw.choice(("none", "selective", "full"))},
                          "overlap": {"collectives": draw.choice(("auto", "always", "never")),
@@ -122,6 +123,7 @@ class Layout:
                          "target": {"epilogues": draw.choice(("auto", "always", "never")),
                                     "merge_launches": draw.choice(("auto", "always", "never")),
                                     **({"device": "cuda", "arch": "sm_80"} if device == "cuda" else {})}}
+        self.sections |= self.experts
         self.pins = self._pins(draw, sizes) if draw.random() < 0.4 else []
         if sizes["dp"] > 1:
             self.sections["zero"] = self._zero(draw)
@@ -170,15 +172,22 @@ class Layout:
                 rules["sequence"] = self._named(self.sequence)
         if sizes["tp"] > 1 and draw.random() < 0.2:
             rules[draw.choice(("ffn", "vocab"))] = []
-        return {**rules, **self._expert_rules(sizes)}
+        return {**rules, **self._expert_rules(sizes, rules)}
 
-    def _expert_rules(self, sizes):
+    def _expert_rules(self, sizes, rules):
         """Samples or heads are split over the same axes."""
         choices = [axes for axes, size in ((self.data, sizes["dp"]), (["tp"], sizes["tp"])) if size > 1]
         if not self.model.has_experts or not choices:
             return {}
-        axes = beside(self.model.config, sizes).choice([None, *choices])
-        return {"experts": self._named(axes)} if axes else {}
+        own = beside(self.model.config, sizes)
+        axes = own.choice([None, *choices])
+        if not axes:
+            return {}
+        has_own_tokens = axes == self.data or "residual_sequence" in rules  # which has tp
+        exchange = own.choice(("all_to_all", "all_to_all", "auto", "gathered") if has_own_tokens else ("auto", "gathered"))
+        bound = {} if exchange == "gathered" else {"bound": own.choice((1.0, 1.25, "worst"))}
+        self.experts = {"experts": {"exchange": exchange, **bound}}
+        return {"experts": self._named(axes)}
 
     def _pins(self, draw, sizes):
         spare = draw.choice((2, 2, 3) if self.ranks > 3 else (2, 3, 5, 7))

@@ -21,6 +21,15 @@ MESHES = [(["ep=2"], {}, {}), (["ep=4"], {}, {}), (["ep=8"], {}, {}), (["dp=2", 
           (["ep=2", "cp=2"], {}, {"context": {"layout": "zigzag"}}),
           (["pp=2", "ep=2"], {}, {"pipeline": {"schedule": "zb-h1"}}), (["pp=3", "ep=2"], {}, {}),
           (["ep=2"], {}, {"recompute": {"policy": "full"}}), (["ep=2"], {}, {"recompute": {"policy": "selective"}})]
+# The same of tokens that are exchanged, with slots for an even choice, for a quarter more, and for all.
+EXCHANGED = [(["ep=2"], {}, 1.0, {}), (["ep=4"], {}, 1.25, {}), (["ep=8"], {}, 1.0, {}), (["ep=4"], {}, "worst", {}),
+             (["dp=2", "ep=2"], {}, 1.0, {"zero": {"stage": 1}}), (["dp=2", "ep=4"], {}, 1.25, {"zero": {"stage": 3}}),
+             (["ep=2", "tp=2"], SP, 1.0, {}), (["tp=2"], {**SP, "experts": ["tp"]}, 1.0, {}),
+             (["dp=2"], {"experts": ["dp"]}, 1.0, {"zero": {"stage": 2}}),
+             (["ep=2", "cp=2"], {}, 1.0, {"context": {"layout": "zigzag"}}),
+             (["ep=2", "tp=2"], {**SP, "experts": ["ep", "tp"]}, 1.0, {}),
+             (["pp=2", "ep=2"], {}, 1.0, {"pipeline": {"schedule": "zb-h1"}}),
+             (["ep=2"], {}, 1.0, {"recompute": {"policy": "full"}})]
 MODELS = {"mixtral": {**configs.MIXTRAL, "num_local_experts": 8}, "qwen3_moe": configs.QWEN3_MOE}
 
 
@@ -60,6 +69,27 @@ class Experts(unittest.TestCase):
                     plan = self.plan(config, axes, shard, **sections)
                     self.check(self.space.train(plan, self.data, 1, lr=0, init=init), expected)
 
+    def test_exchanged_tokens_have_pytorchs_gradients(self):
+        for name, config in MODELS.items():
+            weights = models.random_weights(config, 17)
+            init, expected = self.space.save_weights(weights), self.expected(config, weights)
+            for axes, shard, bound, sections in EXCHANGED:
+                with self.subTest(name, axes=axes, bound=bound, **shard, **sections):
+                    plan = self.plan(config, axes, shard, experts={"exchange": "all_to_all", "bound": bound}, **sections)
+                    self.check(self.space.train(plan, self.data, 1, lr=0, init=init), expected)
+
+    def test_loss_has_the_same_bits_wherever_experts_are(self):
+        """At equal samples a rank; one rank sums experts in the tree of which others have parts."""
+        for name, config in MODELS.items():
+            init = self.space.save_weights(models.random_weights(config, 17))
+            losses = {}
+            for ranks in (1, 2, 4, 8):
+                axes = [f"dp={8 // ranks}", f"ep={ranks}"]
+                experts = {"experts": {"exchange": "all_to_all", "bound": 1.0}} if ranks > 1 else {}
+                plan = self.plan(config, axes, precision={"compute": "f32"}, **experts)
+                losses[ranks] = self.space.train(plan, self.data, 1, lr=0, init=init).losses[0]
+            self.assertEqual(len(set(losses.values())), 1, losses)
+
     def test_files_are_those_of_one_rank(self):
         config = MODELS["qwen3_moe"]
         one = self.space.initial_weights(self.plan(config, ["dp=1"]))
@@ -90,9 +120,10 @@ class Experts(unittest.TestCase):
                 if is_even and tensor.endswith("block_sparse_moe.gate.weight"):
                     weight.data.zero_()
             init, expected = self.space.save_weights(weights), self.expected(config, weights)
-            for axes in (["dp=1"], ["ep=4"]):
-                with self.subTest(name, choices=choices, is_even=is_even, axes=axes):
-                    run = self.space.train(self.plan(config, axes), self.data, 1, lr=0, init=init)
+            exchanged = {"experts": {"exchange": "all_to_all", "bound": 1.0}}
+            for axes, sections in ((["dp=1"], {}), (["ep=4"], {}), (["ep=4"], exchanged)):
+                with self.subTest(name, choices=choices, is_even=is_even, axes=axes, **sections):
+                    run = self.space.train(self.plan(config, axes, **sections), self.data, 1, lr=0, init=init)
                     self.check(run, expected)
 
     def test_what_is_refused(self):

@@ -70,6 +70,26 @@ TEST(Experts, StagesMeanWhatOneRankMeans) {
     }
 }
 
+/// With slots for an even choice, and for all tokens on one rank.
+TEST(Experts, ExchangedTokensMeanWhatOneRankMeans) {
+  const Strategy strategies[] = {
+      {.ep = 2},
+      {.ep = 4},
+      {.dp = 2, .ep = 2},
+      {.dp = 2, .zero = 3, .zeroAxes = {"dp"}, .ep = 2},
+      {.tp = 2, .sequenceParallel = true, .ep = 2},
+      {.dp = 2, .rules = "experts = [\"dp\"]"},
+      {.tp = 2, .sequenceParallel = true, .rules = "experts = [\"tp\"]"},
+      {.pp = 2, .pipeline = "schedule = \"zb-h1\"", .ep = 2},
+  };
+  for (Strategy strategy : strategies)
+    for (const char *bound : {"1.0", "\"worst\""}) {
+      strategy.experts =
+          std::string("exchange = \"all_to_all\"\nbound = ") + bound;
+      checkStrategy(mixtral({.keyHeads = 2, .layers = 4}), strategy);
+    }
+}
+
 /// An odd sequence leaves padding on some ranks: it chooses no expert.
 TEST(Experts, PaddingChoosesNone) {
   Compiled one(qwen(), Strategy{.sequence = 5}.spec());

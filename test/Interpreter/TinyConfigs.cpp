@@ -85,6 +85,8 @@ std::string Strategy::spec() const {
                      documents + "\n[precision]\n" + precision +
                      "\n[optimizer]\n"
                      "clip_grad_norm = 0.5\n";
+  if (!experts.empty())
+    text += "[experts]\n" + experts + "\n";
   if (!pipeline.empty())
     text += "[pipeline]\n" + pipeline + "\n";
   if (sequenceParallel || !rules.empty())
@@ -104,7 +106,7 @@ std::string Strategy::name() const {
     text = "pp" + std::to_string(pp) + " (" + pipeline + ") " + text;
   if (ep > 1)
     text += " ep" + std::to_string(ep);
-  text += rules;
+  text += rules + experts;
   if (sequenceParallel)
     text += " sp";
   if (zero > 0) {

@@ -44,6 +44,7 @@ struct Strategy {
   /// [shard] beside that.
   int64_t ep = 1;
   std::string rules = {};
+  std::string experts = {}; // keys of [experts]
 
   /// The spec of a step of two microbatches with eight samples over all ranks.
   std::string spec() const;

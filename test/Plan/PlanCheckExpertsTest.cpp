@@ -162,6 +162,45 @@ TEST(PlanCheckExperts, sortsOfRows) {
                [](With &w) { w.op.places = w.op.choices; });
 }
 
+TEST(PlanCheckExperts, assignedSlots) {
+  using With = Changed<AssignSlotsT>;
+  Refusals<AssignSlotsT> slots{[](With &w) {
+    w.op.experts = 2;
+    w.op.choices = w.numbers({2, 5, 3});
+    w.op.slots = w.numbers({12, 4}); // three rounds of four ranks
+    w.op.ranks = w.numbers({2, 5, 3});
+    w.op.places = w.numbers({6, 5, 3});
+    w.op.last = w.numbers({});
+  }};
+  slots.accepts([](With &) {});
+  slots.accepts([](With &w) { w.op.ranks = w.numbers({2, 5, 3}); });
+  slots.refuses("choices is f32[2,5,3], expected i32",
+                [](With &w) { w.op.choices = w.floats({2, 5, 3}); });
+  slots.refuses("a rank has 0 experts", [](With &w) { w.op.experts = 0; });
+  slots.refuses("a rank has -1 experts", [](With &w) { w.op.experts = -1; });
+  slots.refuses("ranks are i32[10,3]",
+                [](With &w) { w.op.ranks = w.numbers({10, 3}); });
+  slots.refuses("slots is i32[48], expected 2 dims",
+                [](With &w) { w.op.slots = w.numbers({48}); });
+  slots.refuses("places is i32[6,5,3] with gaps, expected none",
+                [](With &w) { w.stride(w.op.places, {3, 18, 1}); });
+  slots.refuses("expected a multiple of ranks",
+                [](With &w) { w.op.places = w.numbers({5, 5, 3}); });
+  slots.refuses("expected a multiple of ranks",
+                [](With &w) { w.op.slots = w.numbers({11, 4}); });
+  slots.refuses("has 3 rounds of 3 slots for 10 tokens",
+                [](With &w) { w.op.slots = w.numbers({12, 3}); });
+  slots.refuses("places for 2 ranks of a token, expected 3", [](With &w) {
+    w.op.ranks = w.numbers({2, 5, 2});
+    w.op.places = w.numbers({6, 5, 2});
+  });
+  slots.refuses("last is i32[2], expected one i32",
+                [](With &w) { w.op.last = w.numbers({2}); });
+  slots.refuses("slots and choices share bytes", [](With &w) {
+    w.op.slots = w.over(w.op.choices, DType::i32, {6, 5});
+  });
+}
+
 TEST(PlanCheckExperts, takenAndCombinedRows) {
   using Take = Changed<TakeRowsT>;
   Refusals<TakeRowsT> take{[](Take &w) {

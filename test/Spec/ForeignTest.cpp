@@ -42,6 +42,8 @@ std::vector<std::string> beside(const std::string &line) {
   if (line.starts_with("precision.scaling") ||
       line.starts_with("precision.weight_casts"))
     settings.emplace_back("precision.matmul=fp8");
+  if (line.starts_with("experts."))
+    settings.emplace_back("shard.experts=[\"dp\"]");
   if (line.find("\"auto\"") != line.npos)
     settings.emplace_back("expect.memory_per_rank=1 GiB");
   if (line.starts_with("target.arch") && line.find("sm_") != line.npos)

@@ -71,6 +71,12 @@ schedule.program @rank {
     %some_rows = schedule.view %b0 at 0 : memref<256xi8> to memref<8x8xf32, strided<[8, 1]>>
     %more_rows = schedule.view %b1 at 0 : memref<256xi8> to memref<8x8xf32, strided<[8, 1]>>
     %of_tokens = schedule.view %b2 at 0 : memref<256xi8> to memref<4x8xf32, strided<[8, 1]>>
+    %slots = schedule.view %experts at 768 : memref<1024xi8> to memref<4x2xi32, strided<[2, 1]>>
+    %ranks = schedule.view %experts at 800 : memref<1024xi8> to !choices
+    %slot_places = schedule.view %experts at 832 : memref<1024xi8> to memref<8x2xi32, strided<[2, 1]>>
+    %last = schedule.view %experts at 896 : memref<1024xi8> to memref<i32, strided<[]>>
+    // CHECK: schedule.assign_slots "exchange" flops 0 bytes 164 %{{[a-z0-9_]+}} experts 4 to %
+    schedule.assign_slots "exchange" flops 0 bytes 164 %choices experts 4 to %slots, %ranks, %slot_places, %last : !choices to memref<4x2xi32, strided<[2, 1]>>, !choices, memref<8x2xi32, strided<[2, 1]>>, memref<i32, strided<[]>>
     // CHECK: schedule.sort_rows "experts" {{.*}} from %
     schedule.sort_rows "experts" flops 0 bytes 144 %choices from %number : !number to %sorted_order, %sorted_tokens, %sorted_places, %sorted_begins : !choices to !list, !list, !choices, !begins
     // CHECK: schedule.sort_rows "experts" flops 0 bytes 140 %{{[a-z0-9_]+}} to %

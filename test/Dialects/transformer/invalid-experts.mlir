@@ -78,7 +78,7 @@ func.func @f(%x: !x, %c: !c, %p: !p, %u: !up, %d: !down) {
 !down = tensor<5x4x6xf32, #transformer.dims<experts, embed, expert_ffn>>
 func.func @f(%x: !x, %c: !c, %p: !p, %u: !up, %d: !down) {
   // expected-error@+1 {{'transformer.experts' op (C3) first_expert is 'tensor<3x2xi32, #transformer.dims<sequence, choices>>', expected tensor<i32>}}
-  %0 = transformer.experts silu %x, %c, %p gate %u up %u down %d from %c : !c : !x, !c, !p, !up, !down
+  %0 = transformer.experts silu %x, %c, %p gate %u up %u down %d from %c : !c of 5 : !x, !c, !p, !up, !down
   return
 }
 
@@ -111,7 +111,7 @@ func.func @f(%x: !x, %r: !r) {
 !s = tensor<6x4xf32, #transformer.dims<rows, embed>>
 !c = tensor<3x2xi32, #transformer.dims<sequence, choices>>
 func.func @f(%s: !s, %c: !c) {
-  // expected-error@+1 {{'transformer.combine_rows' op (C1) expected [rows, embed], places [token dims..., choices] and [token dims..., embed]}}
+  // expected-error@+1 {{'transformer.combine_rows' op (C1) expected [row dims..., embed], places [token dims..., choices] and [token dims..., embed]}}
   %0 = transformer.combine_rows %s at %c of %c : !s, !c -> tensor<3x5xf32, #transformer.dims<sequence, embed>>
   return
 }
@@ -166,7 +166,7 @@ func.func @f(%x: !x, %c: !c, %p: !p, %u: !up, %d: !down) {
 !down = tensor<5x4x6xf32, #transformer.dims<experts, embed, expert_ffn>>
 func.func @f(%x: !x, %c: !c, %p: !p, %u: !up, %d: !down) {
   // expected-error@+1 {{'transformer.experts_grad' op (C3) first_expert is}}
-  %0:5 = transformer.experts_grad silu %x, %c, %p gate %u up %u down %d of %x from %c : !c : !x, !c, !p, !up, !down
+  %0:5 = transformer.experts_grad silu %x, %c, %p gate %u up %u down %d of %x from %c : !c of 5 : !x, !c, !p, !up, !down
   return
 }
 
@@ -185,5 +185,93 @@ func.func @f(%c: !c) {
 func.func @f(%s: !s, %t: !t, %b: !b) {
   // expected-error@+1 {{'transformer.grouped_gradient' op (C2) begins is 'tensor<5xi32, #transformer.dims<begins>>', expected 6 of 5 experts}}
   %0 = transformer.grouped_gradient %s, %t by %b : !s, !t, !b -> tensor<5x4x7xf32, #transformer.dims<experts, embed, expert_ffn>>
+  return
+}
+
+// -----
+!x = tensor<3x4xf32, #transformer.dims<sequence, embed>>
+!c = tensor<3x2xi32, #transformer.dims<sequence, choices>>
+!p = tensor<3x2xf32, #transformer.dims<sequence, choices>>
+!up = tensor<5x6x4xf32, #transformer.dims<experts, expert_ffn, embed>>
+!down = tensor<5x4x6xf32, #transformer.dims<experts, embed, expert_ffn>>
+func.func @f(%x: !x, %c: !c, %p: !p, %u: !up, %d: !down, %first: tensor<i32>) {
+  // expected-error@+1 {{'transformer.experts' op (C3) has 5 of 4 experts, and a first one}}
+  %0 = transformer.experts silu %x, %c, %p gate %u up %u down %d from %first : tensor<i32> of 4 : !x, !c, !p, !up, !down
+  return
+}
+
+// -----
+!x = tensor<3x4xf32, #transformer.dims<sequence, embed>>
+!c = tensor<3x2xi32, #transformer.dims<sequence, choices>>
+!p = tensor<3x2xf32, #transformer.dims<sequence, choices>>
+!up = tensor<5x6x4xf32, #transformer.dims<experts, expert_ffn, embed>>
+!down = tensor<5x4x6xf32, #transformer.dims<experts, embed, expert_ffn>>
+func.func @f(%x: !x, %c: !c, %p: !p, %u: !up, %d: !down) {
+  // expected-error@+1 {{'transformer.experts' op (C4) exchanges with 5.000000e-01 : f64, expected a number from 1 on}}
+  %0 = transformer.experts silu %x, %c, %p gate %u up %u down %d exchanged 0.5 : !x, !c, !p, !up, !down
+  return
+}
+
+// -----
+!x = tensor<3x4xf32, #transformer.dims<sequence, embed>>
+!c = tensor<3x2xi32, #transformer.dims<sequence, choices>>
+!p = tensor<3x2xf32, #transformer.dims<sequence, choices>>
+!up = tensor<5x6x4xf32, #transformer.dims<experts, expert_ffn, embed>>
+!down = tensor<5x4x6xf32, #transformer.dims<experts, embed, expert_ffn>>
+func.func @f(%x: !x, %c: !c, %p: !p, %u: !up, %d: !down) {
+  // expected-error@+1 {{'transformer.experts_grad' op (C4) exchanges with 0x7FF8000000000000 : f64, expected a number from 1 on}}
+  %0:5 = transformer.experts_grad silu %x, %c, %p gate %u up %u down %d of %x exchanged 0x7FF8000000000000 : !x, !c, !p, !up, !down
+  return
+}
+
+// -----
+!c = tensor<3x2xi32, #transformer.dims<sequence, choices>>
+func.func @f(%c: !c) {
+  // expected-error@+1 {{'transformer.assign_slots' op (C1) expected choices [token dims..., choices], slots [ranks of all rounds, slots], ranks with the dims of choices, places with these for each round, and tensor<i32>}}
+  %0:4 = transformer.assign_slots %c experts 2 : !c -> tensor<4x2xi32, #transformer.dims<sequence, slots>>, !c, tensor<5x2xi32, #transformer.dims<sequence, choices>>, tensor<i32>
+  return
+}
+
+// -----
+!c = tensor<3x2xi32, #transformer.dims<sequence, choices>>
+func.func @f(%c: !c) {
+  // expected-error@+1 {{'transformer.assign_slots' op (C1)}}
+  %0:4 = transformer.assign_slots %c experts 0 : !c -> tensor<4x2xi32, #transformer.dims<sequence, slots>>, !c, tensor<6x2xi32, #transformer.dims<sequence, choices>>, tensor<i32>
+  return
+}
+
+// -----
+!c = tensor<3x2xi32, #transformer.dims<sequence, choices>>
+func.func @f(%c: !c) {
+  // expected-error@+1 {{'transformer.assign_slots' op (C2) has 2 rounds of 1 slots for 3 tokens, and room for 2 of 2 ranks}}
+  %0:4 = transformer.assign_slots %c experts 2 : !c -> tensor<4x1xi32, #transformer.dims<sequence, slots>>, !c, tensor<6x2xi32, #transformer.dims<sequence, choices>>, tensor<i32>
+  return
+}
+
+// -----
+!x = tensor<3x4xf32, #transformer.dims<sequence, embed>>
+!c = tensor<3x2xi32, #transformer.dims<sequence, choices>>
+!p = tensor<3x2xf32, #transformer.dims<sequence, choices>>
+!up = tensor<2x6x4xf32, #transformer.dims<experts, expert_ffn, embed>>
+!down = tensor<2x4x6xf32, #transformer.dims<experts, embed, expert_ffn>>
+!slots = tensor<4x2xi32, #transformer.dims<sequence, slots>>
+!places = tensor<6x2xi32, #transformer.dims<sequence, choices>>
+func.func @f(%x: !x, %c: !c, %p: !p, %u: !up, %d: !down, %n: tensor<i32>, %s: !slots, %pl: !places) {
+  // expected-error@+1 {{'transformer.expert_rounds' op (C1) has 2 sums and 2 results, expected one, and results of their types}}
+  %0:2 = transformer.expert_rounds silu %x, %c, %p gate %u up %u down %d from %n of 4 slots %s, %pl of %c last %n over ["ep"] to %x, %x : !x, !c, !p, !up, !down, tensor<i32>, !slots, !places, !c, tensor<i32> to !x, !x -> !x, !x
+  return
+}
+
+// -----
+!x = tensor<3x4xf32, #transformer.dims<sequence, embed>>
+!c = tensor<3x2xi32, #transformer.dims<sequence, choices>>
+!p = tensor<3x2xf32, #transformer.dims<sequence, choices>>
+!up = tensor<2x6x4xf32, #transformer.dims<experts, expert_ffn, embed>>
+!down = tensor<2x4x6xf32, #transformer.dims<experts, embed, expert_ffn>>
+!slots = tensor<4x2xi32, #transformer.dims<sequence, slots>>
+!places = tensor<3x2xi32, #transformer.dims<sequence, choices>>
+func.func @f(%x: !x, %c: !c, %p: !p, %u: !up, %d: !down, %n: tensor<i32>, %s: !slots, %pl: !places) {
+  // expected-error@+1 {{'transformer.expert_rounds' op (C2) has slots}}
+  %0 = transformer.expert_rounds silu %x, %c, %p gate %u up %u down %d from %n of 4 slots %s, %pl of %c last %n over ["ep"] to %x : !x, !c, !p, !up, !down, tensor<i32>, !slots, !places, !c, tensor<i32> to !x -> !x
   return
 }

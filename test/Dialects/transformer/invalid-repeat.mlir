@@ -65,3 +65,14 @@ func.func @f(%x: tensor<8x4xf32, #se>, %s: tensor<f32>) {
   }
   return
 }
+
+// -----
+#se = #transformer.dims<sequence, embed>
+func.func @f(%x: tensor<8x4xf32, #se>, %n: tensor<i32>) {
+  // expected-error@+1 {{'transformer.repeat' op (C4) is counted by 'tensor<i32>' and sets 1 results side by side, expected tensor<i32> and none: a turn may not come}}
+  %y = transformer.repeat 2 over "sequence" counted %n : tensor<i32> cut(%x : tensor<8x4xf32, #se>) -> tensor<8x4xf32, #se> {
+  ^bb0(%part: tensor<4x4xf32, #se>):
+    transformer.yield %part : tensor<4x4xf32, #se>
+  }
+  return
+}

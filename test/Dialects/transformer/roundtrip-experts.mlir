@@ -23,15 +23,25 @@ func.func @whole(%x: !x, %r: !r, %c: !c, %g: !up, %u: !up, %d: !down, %first: te
   %ds = transformer.pick_grad %p at %c : !p, !c -> !r
   // CHECK: %[[Y:.*]] = transformer.experts gelu %{{.*}}, %{{.*}}, %[[P]] gate %{{.*}} up %{{.*}} down %{{.*}} : tensor<2x3x4xf32
   %y = transformer.experts gelu %x, %c, %p gate %g up %u down %d : !x, !c, !p, !up, !down
-  // CHECK: transformer.experts_grad gelu %{{.*}}, %{{.*}}, %[[P]] gate %{{.*}} up %{{.*}} down %{{.*}} of %[[Y]] from %{{.*}} : tensor<i32> : tensor<2x3x4xf32
-  %dx, %dp, %dg, %du, %dd = transformer.experts_grad gelu %x, %c, %p gate %g up %u down %d of %y from %first : tensor<i32> : !x, !c, !p, !up, !down
+  // CHECK: transformer.experts_grad gelu %{{.*}}, %{{.*}}, %[[P]] gate %{{.*}} up %{{.*}} down %{{.*}} of %[[Y]] from %{{.*}} : tensor<i32> of 12 : tensor<2x3x4xf32
+  %dx, %dp, %dg, %du, %dd = transformer.experts_grad gelu %x, %c, %p gate %g up %u down %d of %y from %first : tensor<i32> of 12 : !x, !c, !p, !up, !down
+  // CHECK: transformer.experts gelu {{.*}} from %{{.*}} : tensor<i32> of 12 exchanged 1.250000e+00 over ["ep"] : tensor<2x3x4xf32
+  %z = transformer.experts gelu %x, %c, %p gate %g up %u down %d from %first : tensor<i32> of 12 exchanged 1.25 over ["ep"] : !x, !c, !p, !up, !down
+  // CHECK: transformer.experts_grad gelu {{.*}} of %{{.*}} exchanged 1.000000e+00 : tensor<2x3x4xf32
+  %ex, %ep, %eg, %eu, %ed = transformer.experts_grad gelu %x, %c, %p gate %g up %u down %d of %y exchanged 1.0 : !x, !c, !p, !up, !down
   return
 }
 
 // CHECK-LABEL: func.func @rows
-func.func @rows(%x: !x, %c: !c, %u: !up, %d: !down, %first: tensor<i32>) {
+func.func @rows(%x: !x, %c: !c, %pick: !p, %u: !up, %d: !down, %first: tensor<i32>) {
   // CHECK: %[[O:.*]], %[[T:.*]], %[[P:.*]], %[[B:.*]] = transformer.sort_rows %{{.*}} from %{{.*}} : tensor<i32> : tensor<2x3x2xi32, {{.*}}> -> tensor<12xi32, {{.*}}>, tensor<7xi32
   %o, %t, %p, %b = transformer.sort_rows %c from %first : tensor<i32> : !c -> !numbers, !begins
+  // CHECK: transformer.assign_slots %{{.*}} experts 6 : tensor<2x3x2xi32, {{.*}}> -> tensor<4x3xi32, {{.*}}>, tensor<2x3x2xi32, {{.*}}>, tensor<4x3x2xi32, {{.*}}>, tensor<i32>
+  %as, %ar, %ap, %al = transformer.assign_slots %c experts 6 : !c -> tensor<4x3xi32, #transformer.dims<batch, slots>>, !c, tensor<4x3x2xi32, #transformer.dims<batch, sequence, choices>>, tensor<i32>
+  // CHECK: transformer.expert_rounds silu {{.*}} from %{{.*}} of 12 slots %{{.*}}, %{{.*}} of %{{.*}} last %{{.*}} over ["ep"] to %{{.*}} : {{.*}}, tensor<i32> to tensor<2x3x4xf32, {{.*}}> -> tensor<2x3x4xf32
+  %more = transformer.expert_rounds silu %x, %c, %pick gate %u up %u down %d from %first of 12 slots %as, %ap of %ar last %al over ["ep"] to %x : !x, !c, !p, !up, !down, tensor<i32>, tensor<4x3xi32, #transformer.dims<batch, slots>>, tensor<4x3x2xi32, #transformer.dims<batch, sequence, choices>>, !c, tensor<i32> to !x -> !x
+  // CHECK: transformer.take_rows %{{.*}} at %{{.*}} : tensor<2x3x2xi32, {{.*}}>, tensor<4x3xi32, {{.*}}> -> tensor<4x3x2xi32
+  %ac = transformer.take_rows %c at %as : !c, tensor<4x3xi32, #transformer.dims<batch, slots>> -> tensor<4x3x2xi32, #transformer.dims<batch, slots, choices>>
   // CHECK: %[[R:.*]] = transformer.take_rows %{{.*}} at %[[T]] : tensor<2x3x4xf32, {{.*}}>, tensor<12xi32, {{.*}}> -> tensor<12x4xf32
   %r = transformer.take_rows %x at %t : !x, !numbers -> !rows
   // CHECK: %[[I:.*]] = transformer.grouped_product %[[R]], %{{.*}} by %[[B]] : tensor<12x4xf32, {{.*}}>, tensor<6x8x4xf32, {{.*}}>, tensor<7xi32, {{.*}}> -> tensor<12x8xf32
@@ -40,7 +50,7 @@ func.func @rows(%x: !x, %c: !c, %u: !up, %d: !down, %first: tensor<i32>) {
   %j = transformer.grouped_product %i, %d by %b : !inner, !down, !begins -> !rows
   // CHECK: transformer.combine_rows %[[J]] at %[[P]] of %{{.*}} : tensor<12x4xf32, {{.*}}>, tensor<2x3x2xi32, {{.*}}> -> tensor<2x3x4xf32
   %y = transformer.combine_rows %j at %p of %c : !rows, !c -> !x
-  // CHECK: transformer.grouped_gradient %[[I]], %[[R]] by %[[B]] : tensor<12x8xf32, {{.*}}>, tensor<12x4xf32, {{.*}}>, tensor<7xi32, {{.*}}> -> tensor<6x8x4xf32
-  %dw = transformer.grouped_gradient %i, %r by %b : !inner, !rows, !begins -> !up
+  // CHECK: transformer.grouped_gradient %[[I]], %[[R]] by %[[B]] about 7 : tensor<12x8xf32, {{.*}}>, tensor<12x4xf32, {{.*}}>, tensor<7xi32, {{.*}}> -> tensor<6x8x4xf32
+  %dw = transformer.grouped_gradient %i, %r by %b about 7 : !inner, !rows, !begins -> !up
   return
 }

@@ -16,19 +16,19 @@ func.func @microbatch(%x: !x, %c: !c, %p: !p, %g: !up, %u: !up, %d: !down, %dy: 
   // CHECK: %[[G:.*]] = transformer.grouped_product %[[X]], %{{.*}} by %[[BEGINS]]
   // CHECK: %[[U:.*]] = transformer.grouped_product %[[X]], %{{.*}} by %[[BEGINS]]
   // CHECK: %[[H:.*]] = transformer.map ins(%[[G]], %[[U]], %[[P]]
-  // CHECK: %[[O:.*]] = transformer.grouped_product %[[H]], %{{.*}} by %[[BEGINS]] : {{.*}} -> tensor<12x4xf32
+  // CHECK: %[[O:.*]] = transformer.grouped_product %[[H]], %{{.*}} by %[[BEGINS]] about 9 : {{.*}} -> tensor<12x4xf32
   // CHECK: %[[Y:.*]] = transformer.combine_rows %[[O]] at %[[PLACES]] of %[[C]]
-  %y = transformer.experts silu %x, %c, %p gate %g up %u down %d from %first : tensor<i32> : !x, !c, !p, !up, !down
+  %y = transformer.experts silu %x, %c, %p gate %g up %u down %d from %first : tensor<i32> of 4 : !x, !c, !p, !up, !down
   // CHECK-NOT: transformer.sort_rows
   // CHECK: %[[DY:.*]] = transformer.take_rows %{{.*}} at %[[TOKENS]]
-  // CHECK: %[[DH:.*]] = transformer.grouped_product %[[DY]], %{{.*}} by %[[BEGINS]] : {{.*}} -> tensor<12x8xf32
+  // CHECK: %[[DH:.*]] = transformer.grouped_product %[[DY]], %{{.*}} by %[[BEGINS]] about 9 : {{.*}} -> tensor<12x8xf32
   // CHECK: transformer.map ins(%[[G]], %[[U]], %[[P]], %[[DH]]
   // CHECK: transformer.reduce add %{{.*}} over #expert_ffn
   // CHECK: transformer.combine_rows
   // CHECK: transformer.take_rows %{{.*}} at %[[PLACES]] : {{.*}} -> tensor<6x3xf32
-  // CHECK: transformer.grouped_gradient %{{.*}}, %[[X]] by %[[BEGINS]] : {{.*}} -> tensor<2x8x4xf32
-  // CHECK: transformer.grouped_gradient %{{.*}}, %[[X]] by %[[BEGINS]] : {{.*}} -> tensor<2x8x4xf32
-  // CHECK: transformer.grouped_gradient %[[DY]], %{{.*}} by %[[BEGINS]] : {{.*}} -> tensor<2x4x8xf32
-  %dx, %dp, %dg, %du, %dd = transformer.experts_grad silu %x, %c, %p gate %g up %u down %d of %dy from %first : tensor<i32> : !x, !c, !p, !up, !down
+  // CHECK: transformer.grouped_gradient %{{.*}}, %[[X]] by %[[BEGINS]] about 9 : {{.*}} -> tensor<2x8x4xf32
+  // CHECK: transformer.grouped_gradient %{{.*}}, %[[X]] by %[[BEGINS]] about 9 : {{.*}} -> tensor<2x8x4xf32
+  // CHECK: transformer.grouped_gradient %[[DY]], %{{.*}} by %[[BEGINS]] about 9 : {{.*}} -> tensor<2x4x8xf32
+  %dx, %dp, %dg, %du, %dd = transformer.experts_grad silu %x, %c, %p gate %g up %u down %d of %dy from %first : tensor<i32> of 4 : !x, !c, !p, !up, !down
   return %y, %dx, %dp, %dg, %du, %dd : !x, !x, !p, !up, !up, !down
 }

@@ -188,6 +188,88 @@ TEST(SortRows, WritesNothingPastTheRows) {
   checkSort(s, Values(s.choices(), lowest), lowest, 4, 51);
 }
 
+/// As Plan.fbs says, of `ranks` ranks with two experts each.
+struct Assigned {
+  Values slots, ranks, places;
+  double last = 0;
+};
+Assigned assigned(const Values &choices, int64_t k, int64_t ranks,
+                  int64_t slots, int64_t rounds) {
+  int64_t tokens = static_cast<int64_t>(choices.size()) / k,
+          room = std::min(k, ranks), round = 0;
+  Assigned all{Values(rounds * ranks * slots, -1), Values(tokens * room, -1),
+               Values(rounds * tokens * room, -1)};
+  std::vector<int64_t> taken(ranks);
+  for (int64_t token = 0; token < tokens; ++token) {
+    std::vector<bool> goes(ranks);
+    for (int64_t i = 0; i < k; ++i)
+      if (double choice = choices[token * k + i];
+          choice >= 0 && choice < static_cast<double>(2 * ranks))
+        goes[static_cast<int64_t>(choice) / 2] = true;
+    bool fits = true;
+    for (int64_t n = 0; n < ranks; ++n)
+      fits = fits && !(goes[n] && taken[n] == slots);
+    if (!fits)
+      ++round, taken.assign(ranks, 0);
+    for (int64_t n = 0, i = 0; n < ranks; ++n)
+      if (goes[n]) {
+        int64_t slot = taken[n]++;
+        all.slots[(round * ranks + n) * slots + slot] =
+            static_cast<double>(token);
+        all.places[(round * tokens + token) * room + i] =
+            static_cast<double>(n * slots + slot);
+        all.ranks[token * room + i++] = static_cast<double>(n);
+        all.last = static_cast<double>(round);
+      }
+  }
+  return all;
+}
+
+void checkSlots(const Values &choices, int64_t k, int64_t ranks,
+                int64_t slots) {
+  int64_t tokens = static_cast<int64_t>(choices.size()) / k,
+          rounds = (tokens + slots - 1) / slots, room = std::min(k, ranks);
+  TestProgram program;
+  plan::AssignSlotsT op;
+  op.experts = 2;
+  op.choices = program.add(DType::i32, {tokens, k}, choices);
+  op.slots = program.add(DType::i32, {rounds * ranks, slots});
+  op.ranks = program.add(DType::i32, {tokens, room});
+  op.places = program.add(DType::i32, {rounds * tokens, room});
+  op.last = program.add(DType::i32, {1});
+  runBoth(program, op);
+  Assigned expected = assigned(choices, k, ranks, slots, rounds);
+  EXPECT_EQ(program.read(op.slots), expected.slots);
+  EXPECT_EQ(program.read(op.ranks), expected.ranks);
+  EXPECT_EQ(program.read(op.places), expected.places);
+  EXPECT_EQ(program.read(op.last), Values{expected.last});
+}
+
+TEST(AssignSlots, TakesTokensInTheirOrder) {
+  for (const Shape &s : shapes)
+    for (int64_t slots : {s.tokens, (s.tokens + 2) / 3, int64_t{1}})
+      checkSlots(choicesOf(s), s.k, (s.experts + 1) / 2, slots);
+}
+
+/// All to one rank: as many rounds as there can be. None: one, without tokens.
+TEST(AssignSlots, TakesTheWorstChoices) {
+  Values one(34, 5), none(34, -1), extreme(34, highest), lowest_(34, lowest);
+  for (const Values &choices : {one, none, extreme, lowest_})
+    for (int64_t slots : {1, 4, 17})
+      checkSlots(choices, 2, 4, slots);
+  EXPECT_EQ(assigned(one, 2, 4, 4, 5).last, 4);
+}
+
+TEST(TakeRows, TakesNumbers) {
+  TestProgram program;
+  plan::TakeRowsT op;
+  op.table = program.add(DType::i32, {3, 2}, {1, 2, 3, 7, -9, 6});
+  op.rows = program.add(DType::i32, {4}, {2, -1, 1, 3});
+  op.out = program.add(DType::i32, {4, 2});
+  runBoth(program, op);
+  EXPECT_EQ(program.read(op.out), (Values{-9, 6, -1, -1, 3, 7, -1, -1}));
+}
+
 TEST(TakeRows, CopiesRowsAndZerosWhereThereIsNone) {
   for (DType from : {DType::f32, DType::bf16})
     for (DType to : {DType::f32, DType::bf16})
@@ -343,6 +425,7 @@ TEST(Routing, RefusesOtherTypesAndSizes) {
   uint32_t floats = program.add(DType::f32, {4, 2}),
            numbers = program.add(DType::i32, {4, 2}),
            other = program.add(DType::i32, {3}),
+           one = program.add(DType::i32, {1}),
            out = program.add(DType::f32, {4, 8});
   auto messageOf = [&](auto op) {
     return std::string(program.run(op).message());
@@ -356,6 +439,11 @@ TEST(Routing, RefusesOtherTypesAndSizes) {
   sort.places = numbers, sort.begins = other;
   EXPECT_EQ(messageOf(sort), "instruction \"under.test\" (SortRows): there "
                              "are 8 tokens, expected 3");
+  plan::AssignSlotsT slots;
+  slots.experts = 1, slots.choices = slots.ranks = numbers;
+  slots.slots = slots.places = numbers, slots.last = one;
+  EXPECT_EQ(messageOf(slots), "instruction \"under.test\" (AssignSlots): there "
+                              "are too few slots for the tokens");
   plan::TakeRowsT take;
   take.table = floats, take.rows = other, take.out = out;
   EXPECT_EQ(messageOf(take), "instruction \"under.test\" (TakeRows): there are "

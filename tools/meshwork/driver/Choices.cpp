@@ -5,10 +5,12 @@
 #include "meshwork/Text/Counted.h"
 #include "passes/pipelines/Pipelines.h"
 #include "tools/meshwork/driver/FitContext.h"
+#include "tools/meshwork/driver/FitExperts.h"
 #include "tools/meshwork/driver/FitLayers.h"
 #include "tools/meshwork/driver/FitRecompute.h"
 #include "tools/meshwork/driver/FitSchedule.h"
 #include "llvm/ADT/STLExtras.h"
+#include "llvm/Support/Format.h"
 
 using namespace mlir;
 
@@ -34,6 +36,32 @@ LogicalResult chooseContext(ModuleOp module, spec::Spec &spec,
     return failure();
   spec.context = *method;
   say(said, [&](auto &os) { os << "context: " << spec::wordOf(spec.context); });
+  return success();
+}
+
+/// How tokens reach experts of other ranks, with what each way would take.
+LogicalResult chooseExchange(ModuleOp module, spec::Spec &spec,
+                             std::string &said) {
+  if (!spec.splits("experts") ||
+      spec.experts.exchange != spec::Exchange::byCost)
+    return success();
+  FailureOr<ExchangeTimes> times = fitExperts(module, spec);
+  if (failed(times))
+    return failure();
+  spec.experts.exchange = times->best();
+  if (times->gathered || times->allToAll)
+    say(said, [&](auto &os) {
+      os << "experts: " << spec::wordOf(spec.experts.exchange);
+      const char *between = "; a step should take ";
+      for (auto [exchange, seconds] :
+           {std::pair(spec::Exchange::gathered, times->gathered),
+            {spec::Exchange::allToAll, times->allToAll}})
+        if (seconds) {
+          os << between << llvm::format("%.3g ms", *seconds * 1e3) << " with "
+             << spec::wordOf(exchange);
+          between = ", ";
+        }
+    });
   return success();
 }
 
@@ -81,7 +109,8 @@ LogicalResult chooseRecompute(ModuleOp module, spec::Spec &spec,
 LogicalResult chooseBefore(StringRef phase, ModuleOp module, spec::Spec &spec,
                            std::string &said) {
   if (phase == "shard")
-    return chooseContext(module, spec, said);
+    return success(succeeded(chooseContext(module, spec, said)) &&
+                   succeeded(chooseExchange(module, spec, said)));
   if (phase == "pipeline")
     return chooseStages(module, spec, said);
   if (phase == "recompute")

@@ -8,11 +8,11 @@
 namespace meshwork::driver {
 
 /// Puts into `spec` what is chosen just before the phase of this name, for
-/// `module` as the phase before leaves it: before "shard" `context.method`,
-/// before "pipeline" its layers and what its schedule goes by, before
-/// "recompute" a policy for each layer; each where the spec says "auto". What
-/// was chosen is added to `said`, a line for each. Fails when a copy does not
-/// compile.
+/// `module` as the phase before leaves it: before "shard" `context.method`
+/// and `experts.exchange`, before "pipeline" its layers and what its schedule
+/// goes by, before "recompute" a policy for each layer; each where the spec
+/// says "auto". What was chosen is added to `said`, a line for each. Fails when
+/// a copy does not compile.
 mlir::LogicalResult chooseBefore(llvm::StringRef phase, mlir::ModuleOp module,
                                  spec::Spec &spec, std::string &said);
 

@@ -7,20 +7,12 @@ using namespace mlir;
 
 namespace meshwork::driver {
 
-/// Seconds of a step; nothing where the spec does not allow it, as with heads
-/// that the ranks do not divide. Fails by a fault of the compiler.
+/// Nothing where the method does not fit, as with heads that the ranks do not
+/// divide.
 static FailureOr<std::optional<double>>
 secondsWith(spec::Context method, ModuleOp module, spec::Spec spec) {
-  OwningOpRef<ModuleOp> copy(module.clone());
-  QuietTrials quiet(module.getContext());
   spec.context = method;
-  FailureOr<Trial> tried = tryPhases(*copy, spec, "shard");
-  if (succeeded(tried))
-    return std::optional(tried->seconds);
-  if (quiet.areRefused())
-    return std::optional<double>();
-  quiet.tell();
-  return failure();
+  return trySeconds(module, spec, "shard");
 }
 
 static bool hasAttention(ModuleOp module) {

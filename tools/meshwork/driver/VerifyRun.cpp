@@ -17,6 +17,7 @@
 #include "llvm/ADT/StringExtras.h"
 #include "llvm/Support/Format.h"
 #include "llvm/Support/MathExtras.h"
+#include <array>
 
 using namespace mlir;
 
@@ -34,8 +35,8 @@ public:
                       &VerifyRun::makeSmall, &VerifyRun::runOneRank})
       if (int code = (this->*step)(); code != ok)
         return code;
-    for (spec::Context context : contexts())
-      if (int code = runAllRanks(context); code != ok)
+    for (const Choice &choice : choices())
+      if (int code = runAllRanks(choice); code != ok)
         return code;
     return writeOut("Rounding, speed, memory and the machine code of kernels "
                     "are not looked at.\n");
@@ -179,19 +180,40 @@ private:
     return ok;
   }
 
-  /// Those that the compiler may choose.
-  std::vector<spec::Context> contexts() const {
-    using spec::Context;
-    if (small.spec.context != Context::byCost || !small.spec.splits("sequence"))
-      return {small.spec.context};
-    return {Context::gathered, Context::ulysses, Context::ring};
+  /// What the compiler may choose.
+  struct Choice {
+    std::string name; // "context.method ring: "; "" of the only one
+    spec::Spec spec;
+  };
+  std::vector<Choice> choices() const {
+    using spec::Context, spec::Exchange;
+    std::vector<Choice> all = {{"", small.spec}};
+    auto vary = [&](const std::string &key, auto values, auto set) {
+      std::vector<Choice> more;
+      for (const Choice &one : all)
+        for (auto value : values) {
+          Choice &choice = more.emplace_back(one);
+          set(choice.spec, value);
+          choice.name += key + " " + std::string(spec::wordOf(value)) + ": ";
+        }
+      all = more;
+    };
+    if (small.spec.context == Context::byCost && small.spec.splits("sequence"))
+      vary("context.method",
+           std::array{Context::gathered, Context::ulysses, Context::ring},
+           [](spec::Spec &of, Context value) { of.context = value; });
+    if (small.spec.experts.exchange == Exchange::byCost &&
+        small.spec.splits("experts"))
+      vary("experts.exchange",
+           std::array{Exchange::gathered, Exchange::allToAll},
+           [](spec::Spec &of, Exchange value) { of.experts.exchange = value; });
+    return all;
   }
 
-  int runAllRanks(spec::Context context) {
+  int runAllRanks(const Choice &choice) {
     OwningOpRef<ModuleOp> all(model.module().clone());
-    spec::Spec of = small.spec;
-    of.context = context;
-    bool isOneOfSeveral = contexts().size() > 1;
+    spec::Spec of = choice.spec;
+    bool isOneOfSeveral = !choice.name.empty();
     {
       std::optional<QuietTrials> quiet;
       std::optional<SpecErrors> ofSpec;
@@ -211,10 +233,7 @@ private:
         verify::runPlan(*all, of, small.vocabulary, *data, expected);
     if (failed(found))
       return internal;
-    return tell(isOneOfSeveral ? "context.method " +
-                                     std::string(spec::wordOf(context)) + ": "
-                               : "",
-                *found);
+    return tell(choice.name, *found);
   }
 
   int tell(const std::string &of, const verify::Findings &found) {

@@ -1,0 +1,78 @@
+// Which tokens go to which ranks in an exchange: the op and the instruction.
+#include <set>
+
+#include "passes/interpreter/Evaluate.h"
+#include "passes/interpreter/Routing.h"
+
+using namespace mlir;
+using namespace meshwork::transformer;
+
+namespace meshwork::interpreter {
+namespace {
+
+/// The ranks that have choices of a token.
+std::set<int64_t> ranksOf(const Tensor &choices, int64_t token, int64_t experts,
+                          int64_t ranks) {
+  int64_t k = choices.getShape().back();
+  std::set<int64_t> found;
+  for (int64_t i = token * k; i < (token + 1) * k; ++i)
+    if (choices[i] >= 0 && choices[i] < static_cast<double>(experts * ranks))
+      found.insert(static_cast<int64_t>(choices[i]) / experts);
+  return found;
+}
+} // namespace
+
+Slots assignedSlots(const Tensor &choices, int64_t experts, Slots made) {
+  for (Tensor *list : {&made.slots, &made.ranks, &made.places})
+    *list = Tensor(list->getShape().vec(), -1);
+  int64_t tokens = choices.size() / choices.getShape().back(),
+          room = made.ranks.getShape().back(),
+          rounds = made.places.size() / made.ranks.size(),
+          ranks = made.slots.getDimSize(0) / rounds,
+          slots = made.slots.getDimSize(1), round = 0;
+  std::vector<int64_t> taken(static_cast<size_t>(ranks));
+  made.last[0] = 0;
+  for (int64_t token = 0; token < tokens; ++token) {
+    std::set<int64_t> to = ranksOf(choices, token, experts, ranks);
+    if (llvm::any_of(to, [&](int64_t rank) { return taken[rank] == slots; })) {
+      ++round;
+      taken.assign(taken.size(), 0);
+    }
+    for (auto [i, rank] : llvm::enumerate(to)) {
+      int64_t slot = taken[rank]++, at = token * room + static_cast<int64_t>(i);
+      made.slots[(round * ranks + rank) * slots + slot] =
+          static_cast<double>(token);
+      made.ranks[at] = static_cast<double>(rank);
+      made.places[round * made.ranks.size() + at] =
+          static_cast<double>(rank * slots + slot);
+      made.last[0] = static_cast<double>(round);
+    }
+  }
+  return made;
+}
+
+static Results evaluate(AssignSlotsOp op, ArrayRef<Tensor> x) {
+  Slots slots = assignedSlots(x[0], static_cast<int64_t>(op.getExperts()),
+                              {Tensor::zeros(op.getSlots().getType()),
+                               Tensor::zeros(op.getRanks().getType()),
+                               Tensor::zeros(op.getPlaces().getType()),
+                               Tensor::zeros(op.getLast().getType())});
+  return Tensors{slots.slots, slots.ranks, slots.places, slots.last};
+}
+
+static void run(const plan::AssignSlots &op, Views &on) {
+  Slots slots = assignedSlots(on.read(op.choices()), op.experts(),
+                              {on.zeros(op.slots()), on.zeros(op.ranks()),
+                               on.zeros(op.places()), on.zeros(op.last())});
+  on.write(op.slots(), slots.slots);
+  on.write(op.ranks(), slots.ranks);
+  on.write(op.places(), slots.places);
+  on.write(op.last(), slots.last);
+}
+
+void addSlots(Evaluators &to) {
+  to.add<AssignSlotsOp>(evaluate);
+  to.add<plan::AssignSlots>(run);
+}
+
+} // namespace meshwork::interpreter

@@ -1,0 +1,121 @@
+// Further rounds of an exchange as a counted repeat. Late, when a rank's step
+// is in order: how often a repeat runs is no matter of the passes before, and
+// what is in it is made anew in each pass.
+#include "mlir/Dialect/Func/IR/FuncOps.h"
+#include "passes/transform/ExpertRound.h"
+#include "passes/transform/Passes.h"
+
+using namespace mlir;
+namespace meshwork::transform {
+#define GEN_PASS_DEF_EXPANDROUNDSPASS
+#include "passes/transform/Passes.h.inc"
+namespace {
+using namespace transformer;
+
+class Rounds {
+public:
+  explicit Rounds(ExpertRoundsOp op)
+      : op(op),
+        of{MixtureOperands(op), op.getGradient(), op.getExchangeAxesAttr()},
+        builder(op), facts(builder, op) {}
+
+  LogicalResult run() {
+    accumulate();
+    RepeatOp repeat = build();
+    if (failed(fill(repeat)))
+      return failure();
+    repeat.shareCaptured();
+    for (auto [i, result] : llvm::enumerate(carried))
+      op.getResult(result).replaceAllUsesWith(repeat.carriedResults()[i]);
+    op->erase();
+    return success();
+  }
+
+private:
+  /// A sum that is only accumulated is so by each round, where it is kept.
+  void accumulate() {
+    for (auto [result, sum] : llvm::zip_equal(op.getResults(), op.getSums())) {
+      unsigned number = result.getResultNumber();
+      bool isAccumulated =
+          !result.use_empty() &&
+          llvm::all_of(result.getUsers(), llvm::IsaPred<AccumulateOp>);
+      if (!isAccumulated) {
+        carried.push_back(number);
+        continue;
+      }
+      for (Operation *user : llvm::make_early_inc_range(result.getUsers())) {
+        auto accumulation = cast<AccumulateOp>(user);
+        accumulations.push_back({number, accumulation.getKey()});
+        accumulation.getValueMutable().assign(sum);
+        accumulation->moveBefore(op);
+      }
+    }
+  }
+
+  RepeatOp build() {
+    auto times = static_cast<uint64_t>(op.countRounds() - 1);
+    Value turns = ExpertRound(builder, op, of, built).largest(op.getLast());
+    SmallVector<Value> cut = {rest(op.getSlots()), rest(op.getPlaces())}, sums;
+    for (unsigned number : carried)
+      sums.push_back(op.getSums()[number]);
+    auto repeat = RepeatOp::create(
+        builder, op.getLoc(), TypeRange(ValueRange(sums)),
+        builder.getI64IntegerAttr(static_cast<int64_t>(times)),
+        dimsOf(op.getSlots()).getNames()[0], turns, cut, sums, ValueRange());
+    Block &body = repeat.getBody().emplaceBlock();
+    for (Value whole : cut)
+      body.addArgument(repeat.partOf(whole.getType()), op.getLoc());
+    for (Value sum : sums)
+      body.addArgument(sum.getType(), op.getLoc());
+    return repeat;
+  }
+  /// Of all rounds but the first.
+  Value rest(Value all) {
+    auto type = tensorType(all);
+    SmallVector<int64_t> shape(type.getShape());
+    int64_t first = shape[0] / op.countRounds();
+    shape[0] -= first;
+    return SliceOp::create(
+        builder, op.getLoc(),
+        RankedTensorType::get(shape, type.getElementType(), type.getEncoding()),
+        all, dimsOf(type).getNames()[0], static_cast<uint64_t>(first));
+  }
+
+  LogicalResult fill(RepeatOp repeat) {
+    OpBuilder::InsertionGuard guard(builder);
+    builder.setInsertionPointToEnd(&repeat.getBody().front());
+    auto cut = repeat.cutArguments();
+    auto made = ExpertRound(builder, op, of, built)
+                    .run({cut[0], cut[1], op.getRanks()});
+    if (failed(made))
+      return failure();
+    for (auto [number, key] : accumulations)
+      AccumulateOp::create(builder, op.getLoc(), key, (*made)[number]);
+    SmallVector<Value> sums;
+    for (auto [number, sum] :
+         llvm::zip_equal(carried, repeat.carriedArguments()))
+      sums.push_back(buildSum(builder, op.getLoc(), sum, (*made)[number]));
+    YieldOp::create(builder, op.getLoc(), sums);
+    return success();
+  }
+
+  ExpertRoundsOp op;
+  const ExchangedOperands of;
+  OpBuilder builder;
+  BuiltFor facts;
+  BuiltRows built;               // in a turn
+  SmallVector<unsigned> carried; // results
+  SmallVector<std::pair<unsigned, StateKey>> accumulations;
+};
+
+struct ExpandRoundsPass : impl::ExpandRoundsPassBase<ExpandRoundsPass> {
+  void runOnOperation() override {
+    SmallVector<ExpertRoundsOp> ops;
+    getOperation().walk([&](ExpertRoundsOp op) { ops.push_back(op); });
+    for (ExpertRoundsOp op : ops)
+      if (failed(Rounds(op).run()))
+        return signalPassFailure();
+  }
+};
+} // namespace
+} // namespace meshwork::transform
