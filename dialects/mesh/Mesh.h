@@ -28,6 +28,23 @@ struct Provenance;
 #define GET_ATTRDEF_CLASSES
 #include "dialects/mesh/MeshAttrs.h.inc"
 
+namespace meshwork::mesh {
+
+/// What an op asks of a rank's part of a dim.
+struct PartNumbers {
+  enum Kind {
+    coordinate, // where it begins
+    extent,     // how many elements it has
+    positions   // which elements these are
+  };
+  Kind kind;
+  DimShardingAttr split;
+  int64_t size;    // elements of the whole dim
+  int64_t hop = 0; // the part of the rank so many places before this one
+};
+
+} // namespace meshwork::mesh
+
 #include "dialects/mesh/MeshInterfaces.h.inc"
 
 #define GET_OP_CLASSES

@@ -177,6 +177,24 @@ LogicalResult ReceiveOp::verify() { return verifyStageOp(*this); }
 LogicalResult CoordinateOp::verify() { return verifyPart(*this); }
 LogicalResult ExtentOp::verify() { return verifyPart(*this); }
 
+/// Of a part that is one block.
+template <typename Op>
+static PartNumbers numbersOf(Op op, PartNumbers::Kind kind) {
+  auto axes = llvm::to_vector(op.getAxes().template getAsRange<StringAttr>());
+  return {kind, DimShardingAttr::of(op.getContext(), axes),
+          static_cast<int64_t>(op.getSize())};
+}
+PartNumbers CoordinateOp::getNumbers() {
+  return numbersOf(*this, PartNumbers::coordinate);
+}
+PartNumbers ExtentOp::getNumbers() {
+  return numbersOf(*this, PartNumbers::extent);
+}
+PartNumbers PositionsOp::getNumbers() {
+  return {PartNumbers::positions, getSplit(), static_cast<int64_t>(getSize()),
+          static_cast<int64_t>(getHop())};
+}
+
 std::vector<meshwork::layout::Cut>
 meshwork::mesh::cutsOf(MeshAttr mesh, DimShardingAttr split) {
   std::vector<layout::Cut> cuts;
