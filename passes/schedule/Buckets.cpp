@@ -2,6 +2,7 @@
 #include "passes/schedule/Buckets.h"
 #include "dialects/transformer/Facts.h"
 #include "dialects/transformer/StepFunctions.h"
+#include "passes/schedule/LoweringModels.h"
 #include "llvm/ADT/TypeSwitch.h"
 
 using namespace mlir;
@@ -18,9 +19,9 @@ FailureOr<Place> Buckets::placeOfResult(mesh::CollectiveOpInterface op,
                                         const Place &input) {
   Value operand = op->getOperand(0), result = op->getResult(0);
   bool isState = readsState(op);
-  bool isLast = operand.hasOneUse() && operand.getDefiningOp() &&
-                !isa<transformer::ParameterOp, StateOp, SliceOp, mesh::SliceOp>(
-                    operand.getDefiningOp());
+  Operation *maker = operand.getDefiningOp();
+  bool isLast = operand.hasOneUse() && maker &&
+                stateUseOf(maker) != StateUse::reads && !isViewOfOperand(maker);
   bool isPart = llvm::any_of(result.getUsers(), llvm::IsaPred<UnsliceOp>);
   if (isa<mesh::AllReduceOp>(op) && !isPart && (isState || isLast))
     return input;

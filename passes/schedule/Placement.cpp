@@ -1,6 +1,7 @@
 // Where each value lies, from what uses it.
 #include "passes/schedule/Placement.h"
 #include "dialects/transformer/Facts.h"
+#include "passes/schedule/LoweringModels.h"
 
 using namespace mlir;
 using namespace meshwork::transformer;
@@ -40,7 +41,7 @@ static bool isReadBefore(Value value, Operation *op, Operation *assign) {
     Operation *inBlock = op->getBlock()->findAncestorOpInBlock(*user);
     bool isEarly =
         user == assign || inBlock == op || inBlock->isBeforeInBlock(op);
-    return isEarly && (!isa<SliceOp, mesh::SliceOp>(user) ||
+    return isEarly && (!isViewOfOperand(user) ||
                        isReadBefore(user->getResult(0), op, assign));
   });
 }
