@@ -30,6 +30,21 @@ struct Provenance;
 
 namespace meshwork::mesh {
 
+/// What a collective does with the tensors of a group, in the words of Plan.fbs
+/// at Collective.
+struct Movement {
+  ::std::optional<CollectiveKind> kind; // none: each rank has what it takes
+  Reduction reduction = Reduction::sum;
+  int64_t dim = 0, toDim = 0; // 0 where they mean nothing
+  ::llvm::ArrayRef<int64_t> sources = {};
+
+  /// Whether all ranks of a group then have the same.
+  bool givesAllTheSame() const {
+    return kind == CollectiveKind::all_reduce ||
+           kind == CollectiveKind::all_gather;
+  }
+};
+
 /// What an op asks of a rank's part of a dim.
 struct PartNumbers {
   enum Kind {

@@ -226,6 +226,30 @@ LogicalResult PositionsOp::verify() {
                        << expected << ", the part of a rank";
 }
 
+Movement AllReduceOp::getMovement() {
+  return {.kind = CollectiveKind::all_reduce, .reduction = getReduction()};
+}
+Movement AllGatherOp::getMovement() {
+  return {.kind = CollectiveKind::all_gather,
+          .dim = static_cast<int64_t>(getDim())};
+}
+Movement ReduceScatterOp::getMovement() {
+  return {.kind = CollectiveKind::reduce_scatter,
+          .reduction = getReduction(),
+          .dim = static_cast<int64_t>(getDim())};
+}
+Movement AllToAllOp::getMovement() {
+  return {.kind = CollectiveKind::all_to_all,
+          .dim = static_cast<int64_t>(getGatherDim()),
+          .toDim = static_cast<int64_t>(getSplitDim())};
+}
+Movement PermuteOp::getMovement() {
+  return {.kind = CollectiveKind::permute, .sources = getSources()};
+}
+Movement SliceOp::getMovement() {
+  return {.kind = std::nullopt, .dim = static_cast<int64_t>(getDim())};
+}
+
 static uint64_t bytesOf(Value value) {
   auto type = cast<RankedTensorType>(value.getType());
   return static_cast<uint64_t>(type.getNumElements()) *

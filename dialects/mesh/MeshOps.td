@@ -41,6 +41,7 @@ def CollectiveOpInterface : OpInterface<"CollectiveOpInterface"> {
   let methods = [
     InterfaceMethod<"The axes, major first.", "::mlir::ArrayAttr", "getAxes">,
     InterfaceMethod<"Why it is there.", "::meshwork::mesh::CauseAttr", "getCause">,
+    InterfaceMethod<"What it does with the tensors of a group.", "::meshwork::mesh::Movement", "getMovement">,
     InterfaceMethod<[{
       Bytes each rank sends on a ring of `ranks` ranks. Source: Patarasuk and
       Yuan, J. Parallel Distrib. Comput. 69 (2009) 117-124.
