@@ -147,6 +147,7 @@ namespace meshwork::transformer {
 bool isLinear(::mlir::Operation *op);
 bool isFusible(::mlir::Operation *op);
 StateUse stateUseOf(::mlir::Operation *op);
+::std::optional<StateKey> usedStateOf(::mlir::Operation *op);
 
 /// The letters of an einsum equation, term by term.
 struct Equation {

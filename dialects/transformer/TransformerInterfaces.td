@@ -63,6 +63,8 @@ def TensorOpInterface : OpInterface<"TensorOpInterface"> {
       [{}], [{ return $_op.paddingByTrait(); }]>,
     InterfaceMethod<"What it does with what outlives a microbatch.",
       "::meshwork::transformer::StateUse", "getStateUse", (ins), [{}], [{ return $_op.stateUseByTrait(); }]>,
+    InterfaceMethod<"Which state that is; none if it uses none.",
+      "::std::optional<::meshwork::transformer::StateKey>", "getUsedState", (ins), [{}], [{ return $_op.usedStateByTrait(); }]>,
     InterfaceMethod<"Whether what computes that result can add it to what is there, so that no kernel of its own need do so.",
       "bool", "addsUp", (ins "unsigned":$result), [{}], [{ return $_op.addsUpByTrait(); }]>,
     InterfaceMethod<"Whether it draws random words by the number of a sample: a rank then computes it for the samples that it was given.",
