@@ -28,6 +28,38 @@ struct Provenance;
 #define GET_ATTRDEF_CLASSES
 #include "dialects/mesh/MeshAttrs.h.inc"
 
+namespace meshwork::mesh {
+
+/// What a collective does with the tensors of a group, in the words of Plan.fbs
+/// at Collective.
+struct Movement {
+  ::std::optional<CollectiveKind> kind; // none: each rank has what it takes
+  Reduction reduction = Reduction::sum;
+  int64_t dim = 0, toDim = 0; // 0 where they mean nothing
+  ::llvm::ArrayRef<int64_t> sources = {};
+
+  /// Whether all ranks of a group then have the same.
+  bool givesAllTheSame() const {
+    return kind == CollectiveKind::all_reduce ||
+           kind == CollectiveKind::all_gather;
+  }
+};
+
+/// What an op asks of a rank's part of a dim.
+struct PartNumbers {
+  enum Kind {
+    coordinate, // where it begins
+    extent,     // how many elements it has
+    positions   // which elements these are
+  };
+  Kind kind;
+  DimShardingAttr split;
+  int64_t size;    // elements of the whole dim
+  int64_t hop = 0; // the part of the rank so many places before this one
+};
+
+} // namespace meshwork::mesh
+
 #include "dialects/mesh/MeshInterfaces.h.inc"
 
 #define GET_OP_CLASSES

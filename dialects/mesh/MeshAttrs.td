@@ -18,6 +18,10 @@ def Mesh_ReductionAttr : EnumAttr<Mesh_Dialect, Mesh_Reduction, "reduction"> {
   let assemblyFormat = "$value";
 }
 
+def Mesh_CollectiveKind : I32Enum<"CollectiveKind", "what moves, as plans call it", PlanCollectiveKind> {
+  let cppNamespace = "::meshwork::mesh";
+}
+
 def Mesh_Direction : I32Enum<"Direction", "which way something moves through the stages of a pipeline", [
     I32EnumCase<"forward", 0>, I32EnumCase<"backward", 1>]> {
   let cppNamespace = "::meshwork::mesh";

@@ -177,6 +177,24 @@ LogicalResult ReceiveOp::verify() { return verifyStageOp(*this); }
 LogicalResult CoordinateOp::verify() { return verifyPart(*this); }
 LogicalResult ExtentOp::verify() { return verifyPart(*this); }
 
+/// Of a part that is one block.
+template <typename Op>
+static PartNumbers numbersOf(Op op, PartNumbers::Kind kind) {
+  auto axes = llvm::to_vector(op.getAxes().template getAsRange<StringAttr>());
+  return {kind, DimShardingAttr::of(op.getContext(), axes),
+          static_cast<int64_t>(op.getSize())};
+}
+PartNumbers CoordinateOp::getNumbers() {
+  return numbersOf(*this, PartNumbers::coordinate);
+}
+PartNumbers ExtentOp::getNumbers() {
+  return numbersOf(*this, PartNumbers::extent);
+}
+PartNumbers PositionsOp::getNumbers() {
+  return {PartNumbers::positions, getSplit(), static_cast<int64_t>(getSize()),
+          static_cast<int64_t>(getHop())};
+}
+
 std::vector<meshwork::layout::Cut>
 meshwork::mesh::cutsOf(MeshAttr mesh, DimShardingAttr split) {
   std::vector<layout::Cut> cuts;
@@ -206,6 +224,30 @@ LogicalResult PositionsOp::verify() {
     return success();
   return emitOpError() << "(C2) has " << found << " elements, expected "
                        << expected << ", the part of a rank";
+}
+
+Movement AllReduceOp::getMovement() {
+  return {.kind = CollectiveKind::all_reduce, .reduction = getReduction()};
+}
+Movement AllGatherOp::getMovement() {
+  return {.kind = CollectiveKind::all_gather,
+          .dim = static_cast<int64_t>(getDim())};
+}
+Movement ReduceScatterOp::getMovement() {
+  return {.kind = CollectiveKind::reduce_scatter,
+          .reduction = getReduction(),
+          .dim = static_cast<int64_t>(getDim())};
+}
+Movement AllToAllOp::getMovement() {
+  return {.kind = CollectiveKind::all_to_all,
+          .dim = static_cast<int64_t>(getGatherDim()),
+          .toDim = static_cast<int64_t>(getSplitDim())};
+}
+Movement PermuteOp::getMovement() {
+  return {.kind = CollectiveKind::permute, .sources = getSources()};
+}
+Movement SliceOp::getMovement() {
+  return {.kind = std::nullopt, .dim = static_cast<int64_t>(getDim())};
 }
 
 static uint64_t bytesOf(Value value) {

@@ -41,6 +41,7 @@ def CollectiveOpInterface : OpInterface<"CollectiveOpInterface"> {
   let methods = [
     InterfaceMethod<"The axes, major first.", "::mlir::ArrayAttr", "getAxes">,
     InterfaceMethod<"Why it is there.", "::meshwork::mesh::CauseAttr", "getCause">,
+    InterfaceMethod<"What it does with the tensors of a group.", "::meshwork::mesh::Movement", "getMovement">,
     InterfaceMethod<[{
       Bytes each rank sends on a ring of `ranks` ranks. Source: Patarasuk and
       Yuan, J. Parallel Distrib. Comput. 69 (2009) 117-124.
@@ -121,8 +122,17 @@ def Mesh_SliceOp : Mesh_Collective<"slice", (ins I64Attr:$dim), "`dim` $dim", "c
   }];
 }
 
+def PartOpInterface : OpInterface<"PartOpInterface"> {
+  let cppNamespace = "::meshwork::mesh";
+  let description = "Numbers of a rank's part of a dim, which the launcher writes.";
+  let methods = [InterfaceMethod<"Which numbers, and of which dim.", "::meshwork::mesh::PartNumbers", "getNumbers">];
+}
+
+/// What all of these answer.
+defvar Mesh_PartAnswers = [DeclareOpInterfaceMethods<PartOpInterface>, Transformer_Again<"dear">, Transformer_WeightGradient<"none">];
+
 /// A number that depends on where a rank's part of a dim of `size` elements lies.
-class Mesh_PartOp<string mnemonic> : Mesh_Op<mnemonic, [Transformer_Again<"dear">, Transformer_WeightGradient<"none">]> {
+class Mesh_PartOp<string mnemonic> : Mesh_Op<mnemonic, Mesh_PartAnswers> {
   let arguments = (ins StrArrayAttr:$axes, I64Attr:$size);
   let results = (outs 0DTensorOf<[I32]>:$result);
   let assemblyFormat = "`over` $axes `of` $size attr-dict `:` type($result)";
@@ -151,7 +161,7 @@ def Mesh_ExtentOp : Mesh_PartOp<"extent"> {
   }];
 }
 
-def Mesh_PositionsOp : Mesh_Op<"positions", [Transformer_Again<"dear">, Transformer_WeightGradient<"none">]> {
+def Mesh_PositionsOp : Mesh_Op<"positions", Mesh_PartAnswers> {
   let summary = "Which elements of a dim of `size` this rank has, in the order of its part; -1 behind them";
   let description = [{
     For parts that are no blocks, of which `coordinate` and `extent` say all.

@@ -89,9 +89,16 @@ template <Padding leaves()> struct LeavesPadding {
     static Padding paddingByTrait() { return leaves(); }
   };
 };
+/// One that uses a state has a `getKey` that says which.
 template <StateUse use> struct UsesState {
   template <typename Op> struct Impl : ::mlir::OpTrait::TraitBase<Op, Impl> {
     static StateUse stateUseByTrait() { return use; }
+    ::std::optional<StateKey> usedStateByTrait() {
+      if constexpr (use == StateUse::none)
+        return ::std::nullopt;
+      else
+        return static_cast<Op &>(*this).getKey();
+    }
   };
 };
 template <bool yes> struct AddsUp {

@@ -93,6 +93,12 @@ struct StateKey {
   bool operator<(const StateKey &other) const { return tie() < other.tie(); }
 };
 
+/// How results over parts of the keys make those over all keys.
+enum class OverKeys {
+  merged, // a result and its log-sum-exp, which weighs it
+  summed  // gradients, of queries, keys and values: the last two of those keys
+};
+
 /// f8E4M3FN or f8E5M2: what products read and nothing else computes with.
 bool isF8(::mlir::Type element);
 /// f32 or bf16.
@@ -149,6 +155,7 @@ namespace meshwork::transformer {
 bool isLinear(::mlir::Operation *op);
 bool isFusible(::mlir::Operation *op);
 StateUse stateUseOf(::mlir::Operation *op);
+::std::optional<StateKey> usedStateOf(::mlir::Operation *op);
 
 /// The letters of an einsum equation, term by term.
 struct Equation {

@@ -91,6 +91,11 @@ StateUse stateUseOf(Operation *op) {
   return tensors ? tensors.getStateUse() : StateUse::none;
 }
 
+std::optional<StateKey> usedStateOf(Operation *op) {
+  auto tensors = dyn_cast_or_null<TensorOpInterface>(op);
+  return tensors ? tensors.getUsedState() : std::nullopt;
+}
+
 bool isLinear(Operation *op) {
   auto tensors = dyn_cast<TensorOpInterface>(op);
   return tensors && tensors.isLinear();

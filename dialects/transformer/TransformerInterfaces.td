@@ -63,6 +63,8 @@ def TensorOpInterface : OpInterface<"TensorOpInterface"> {
       [{}], [{ return $_op.paddingByTrait(); }]>,
     InterfaceMethod<"What it does with what outlives a microbatch.",
       "::meshwork::transformer::StateUse", "getStateUse", (ins), [{}], [{ return $_op.stateUseByTrait(); }]>,
+    InterfaceMethod<"Which state that is; none if it uses none.",
+      "::std::optional<::meshwork::transformer::StateKey>", "getUsedState", (ins), [{}], [{ return $_op.usedStateByTrait(); }]>,
     InterfaceMethod<"Whether what computes that result can add it to what is there, so that no kernel of its own need do so.",
       "bool", "addsUp", (ins "unsigned":$result), [{}], [{ return $_op.addsUpByTrait(); }]>,
     InterfaceMethod<"Whether it draws random words by the number of a sample: a rank then computes it for the samples that it was given.",
@@ -102,10 +104,14 @@ def AttentionOpInterface : OpInterface<"AttentionOpInterface"> {
     InterfaceMethod<"Values.", "::mlir::Value", "getV">,
     InterfaceMethod<"What attention makes of them.", "::mlir::Value", "getOut", (ins), [{ return $_op.getResult(); }]>,
     InterfaceMethod<"The log-sum-exp of each row.", "::mlir::Value", "getLse">,
+    InterfaceMethod<"How its results over parts of the keys make those over all keys.", "::meshwork::transformer::OverKeys", "getOverKeys">,
     InterfaceMethod<"All that it is told beside these.", "::meshwork::transformer::AttentionPart", "getPart",
       (ins), [{}], [{ return ::meshwork::transformer::AttentionPart($_op); }]>,
     InterfaceMethod<"The part's numbers.", "::meshwork::transformer::AttentionAttr", "getTerms">,
     InterfaceMethod<"The same, said anew.", "void", "setTermsAttr", (ins "::meshwork::transformer::AttentionAttr":$terms)>,
+    InterfaceMethod<"Keys, to be replaced.", "::mlir::OpOperand &", "getKMutable">,
+    InterfaceMethod<"Values, to be replaced.", "::mlir::OpOperand &", "getVMutable">,
+    InterfaceMethod<"Which key each row of these is, to be replaced.", "::mlir::MutableOperandRange", "getKeysMutable">,
     InterfaceMethod<"Which query each row is, to be replaced.", "::mlir::MutableOperandRange", "getPositionsMutable">,
     InterfaceMethod<"What dropout draws by, to be replaced.", "::mlir::MutableOperandRange", "getRandomMutable">
   ];

@@ -57,6 +57,7 @@ def Transformer_ParameterOp : Transformer_KeptOp<"parameter", [], [Transformer_S
   let assemblyFormat = "$name (`layer` $layer^)? `init` $init (`file_shape` $file_shape^)? (`files` $files^)? (`or` $other_files^)? (`of` $global_shape^)? attr-dict `:` type($result)";
   let hasVerifier = 1; // C1 C2 C3 C4 C5 C6 C7; that names differ, by the function's gate
   let extraClassDeclaration = [{
+    StateKey getKey() { return {StateKind::weight, getName()}; }
     /// The shape of the whole parameter.
     ::llvm::ArrayRef<int64_t> getWholeShape();
     /// The shape in files: `file_shape`, or the whole's; of what `files` hold, the whole's.

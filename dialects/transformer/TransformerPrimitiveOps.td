@@ -310,6 +310,7 @@ def Transformer_AttentionOp : Transformer_PrimitiveOp<"attention", ["getFactors"
   let results = (outs Transformer_FloatTensor:$result, Transformer_FloatTensor:$lse);
   let assemblyFormat = Transformer_AttentionFormat<"$q `,` $k `,` $v",
     "attr-dict `:` type($q) `,` type($k) `,` type($v) `->` type($result) `,` type($lse)">.text;
+  let extraClassDeclaration = "static OverKeys getOverKeys() { return OverKeys::merged; }";
   let hasVerifier = 1; // C1 C2 C3 C4
 }
 
@@ -332,6 +333,7 @@ def Transformer_AttentionGradOp : Transformer_TensorOp<"attention_grad", ["getFa
   let results = (outs Transformer_FloatTensor:$dq, Transformer_FloatTensor:$dk, Transformer_FloatTensor:$dv);
   let assemblyFormat = Transformer_AttentionFormat<"$q `,` $k `,` $v `,` $result `,` $lse `,` $gradient", [{ (`duplicated` $duplicated^)? attr-dict
     `:` type($q) `,` type($k) `,` type($v) `,` type($result) `,` type($lse) `,` type($gradient) `->` type($dq) `,` type($dk) `,` type($dv) }]>.text;
+  let extraClassDeclaration = "static OverKeys getOverKeys() { return OverKeys::summed; }";
   let hasVerifier = 1; // C1 C2 C3 C4
 }
 

@@ -5,7 +5,6 @@
 // over memory. What that saves is counted in bytes: a cluster may read the
 // tensor for something else anyway, and then nothing is saved.
 #include "passes/fusion/Epilogues.h"
-#include "dialects/mesh/Mesh.h"
 #include "passes/fusion/Clusters.h"
 #include "passes/fusion/Gelu.h"
 
@@ -228,6 +227,15 @@ int64_t bytesWith(FusedOp cluster, ArrayRef<Fold> folds, bool isMeasured) {
   return bytes;
 }
 
+/// Whether it is a step of a gradient's way to its state, which may come later:
+/// a cluster, what moves it, or what writes it.
+bool bringsToState(Operation *op) {
+  auto tensors = dyn_cast<TensorOpInterface>(op);
+  return isa<FusedOp>(op) ||
+         (tensors && (tensors.getWeightGradient() == WeightGradient::moves ||
+                      tensors.getStateUse() == StateUse::writes));
+}
+
 bool haveOwnProducts(ArrayRef<Fold> folds) {
   llvm::SmallDenseSet<Operation *> products;
   return llvm::all_of(folds, [&](const Fold &fold) {
@@ -282,8 +290,7 @@ std::optional<SmallVector<Operation *>> usersToMove(Value sums,
         return std::nullopt;
       if (!user->isBeforeInBlock(product) || !found.insert(user))
         continue;
-      if (!isa<FusedOp, AssignOp, AccumulateOp, mesh::CollectiveOpInterface>(
-              user))
+      if (!bringsToState(user))
         return std::nullopt;
       llvm::append_range(work, user->getResults());
     }

@@ -112,11 +112,11 @@ Tensors communicate(Operation *op, ArrayRef<Tensor> parts) {
 /// First index and number of elements of each rank's part of a dim of `size`:
 /// axis by axis, blocks of ceil(elements / ranks), the last ones short or
 /// empty.
-std::vector<std::pair<int64_t, int64_t>> partsOf(mesh::MeshAttr mesh,
-                                                 ArrayAttr axes, int64_t size) {
+std::vector<std::pair<int64_t, int64_t>>
+partsOf(mesh::MeshAttr mesh, ArrayRef<StringAttr> axes, int64_t size) {
   std::vector<std::pair<int64_t, int64_t>> parts = {{0, size}};
   int64_t block = size;
-  for (StringAttr axis : axes.getAsRange<StringAttr>()) {
+  for (StringAttr axis : axes) {
     int64_t ranks = mesh.sizeOf(axis), inner = (block + ranks - 1) / ranks;
     std::vector<std::pair<int64_t, int64_t>> next;
     for (auto [begin, count] : parts)
@@ -131,11 +131,11 @@ std::vector<std::pair<int64_t, int64_t>> partsOf(mesh::MeshAttr mesh,
 
 /// What each rank of a group has of a dim of `size`: all its elements, split
 /// axis by axis, a run of zigzag at once; -1 for what is none.
-Tensors positionsOfParts(mesh::MeshAttr mesh, mesh::PositionsOp op) {
+Tensors positionsOfParts(mesh::MeshAttr mesh, const mesh::PartNumbers &of) {
   std::vector<std::vector<double>> parts(1);
-  for (size_t i = 0; i < op.getSize(); ++i)
+  for (int64_t i = 0; i < of.size; ++i)
     parts[0].push_back(static_cast<double>(i));
-  for (const layout::Cut &cut : mesh::cutsOf(mesh, op.getSplit())) {
+  for (const layout::Cut &cut : mesh::cutsOf(mesh, of.split)) {
     bool isZigzag = cut.layout == layout::DimLayout::zigzag && cut.parts > 1;
     size_t pieces = cut.parts * (isZigzag ? 2 : 1);
     std::vector<std::vector<double>> next;
@@ -160,17 +160,25 @@ Tensors positionsOfParts(mesh::MeshAttr mesh, mesh::PositionsOp op) {
     for (auto [i, position] : llvm::enumerate(part))
       results.back()[static_cast<int64_t>(i)] = position;
   }
-  std::rotate(results.begin(), results.end() - op.getHop(), results.end());
+  std::rotate(results.begin(), results.end() - of.hop, results.end());
   return results;
 }
 
-template <typename Op> Tensors numbersOfParts(mesh::MeshAttr mesh, Op op) {
-  constexpr bool isBegin = std::is_same_v<Op, mesh::CoordinateOp>;
+Tensors numbersOfParts(mesh::MeshAttr mesh, const mesh::PartNumbers &of) {
   Tensors results;
-  for (auto [begin, count] : partsOf(mesh, op.getAxes(), op.getSize()))
-    results.push_back(
-        Tensor::scalar(static_cast<double>(isBegin ? begin : count)));
-  return results;
+  switch (of.kind) {
+  case mesh::PartNumbers::coordinate:
+    for (auto [begin, count] : partsOf(mesh, of.split.getAxes(), of.size))
+      results.push_back(Tensor::scalar(static_cast<double>(begin)));
+    return results;
+  case mesh::PartNumbers::extent:
+    for (auto [begin, count] : partsOf(mesh, of.split.getAxes(), of.size))
+      results.push_back(Tensor::scalar(static_cast<double>(count)));
+    return results;
+  case mesh::PartNumbers::positions:
+    return positionsOfParts(mesh, of);
+  }
+  llvm_unreachable("all kinds are handled");
 }
 
 /// What an op makes on the ranks of a group, when it has several results or
@@ -197,12 +205,8 @@ LogicalResult evaluateGroup(Operation *op, mesh::MeshAttr mesh,
     return success();
   }
   Tensors results;
-  if (auto coordinate = dyn_cast<mesh::CoordinateOp>(op)) {
-    results = numbersOfParts(mesh, coordinate);
-  } else if (auto extent = dyn_cast<mesh::ExtentOp>(op)) {
-    results = numbersOfParts(mesh, extent);
-  } else if (auto positions = dyn_cast<mesh::PositionsOp>(op)) {
-    results = positionsOfParts(mesh, positions);
+  if (auto part = dyn_cast<mesh::PartOpInterface>(op)) {
+    results = numbersOfParts(mesh, part.getNumbers());
   } else {
     Tensors parts;
     for (int64_t rank : group)
@@ -223,14 +227,10 @@ ArrayAttr axesOf(Operation *op) {
     return grad.getExchangeAxesAttr();
   if (auto rounds = dyn_cast<ExpertRoundsOp>(op))
     return rounds.getExchangeAxes();
-  if (auto coordinate = dyn_cast<mesh::CoordinateOp>(op))
-    return coordinate.getAxes();
-  if (auto extent = dyn_cast<mesh::ExtentOp>(op))
-    return extent.getAxes();
-  if (auto positions = dyn_cast<mesh::PositionsOp>(op))
+  if (auto part = dyn_cast<mesh::PartOpInterface>(op))
     return ArrayAttr::get(
         op->getContext(),
-        llvm::to_vector_of<Attribute>(positions.getSplit().getAxes()));
+        llvm::to_vector_of<Attribute>(part.getNumbers().split.getAxes()));
   if (auto collective = dyn_cast<mesh::CollectiveOpInterface>(op))
     return collective.getAxes();
   return {};

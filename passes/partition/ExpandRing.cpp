@@ -2,7 +2,6 @@
 
 #include "dialects/transformer/Facts.h"
 #include "passes/partition/Ring.h"
-#include "llvm/ADT/TypeSwitch.h"
 
 using namespace mlir;
 
@@ -18,18 +17,29 @@ Value kept(Value whole) {
 }
 
 /// Builds the hops of one op at its place.
-template <typename Op> class Expansion {
+class Expansion {
 public:
-  Expansion(Op op, mesh::MeshAttr attr, const Mesh &mesh, const Axes &axes,
-            int64_t size)
+  Expansion(AttentionOpInterface op, mesh::MeshAttr attr, const Mesh &mesh,
+            const Axes &axes, int64_t size)
       : op(op), attr(attr), axes(axes), size(size),
         ring(mesh, axes, size, op.getTerms().getCausal(),
              op.getTerms().getWindow()),
         builder(op), f32(builder.getF32Type()) {}
 
-  SmallVector<Value> run();
+  SmallVector<Value> run() {
+    switch (op.getOverKeys()) {
+    case OverKeys::merged:
+      return merged();
+    case OverKeys::summed:
+      return summed();
+    }
+    llvm_unreachable("all ways are handled");
+  }
 
 private:
+  SmallVector<Value> merged();
+  SmallVector<Value> summed();
+
   /// Keys and values where they are at a stop.
   struct Visit {
     Value keys, values;
@@ -69,15 +79,15 @@ private:
         builder.getContext(), text(what + Twine(" of attention")),
         layerOf(op).value_or(noLayer), text(""), noLayer,
         text("go around a ring (context.method)"), {text("context.method")});
-    return mesh::PermuteOp::create(builder, op.getLoc(), value.getType(), value,
-                                   builder.getDenseI64ArrayAttr(sources),
+    return mesh::PermuteOp::create(builder, op->getLoc(), value.getType(),
+                                   value, builder.getDenseI64ArrayAttr(sources),
                                    axesAttr(attr, axes), cause);
   }
 
   /// `op` with the keys of a visit, and results of f32.
-  Op attend(const Visit &visit) {
+  ResultRange attend(const Visit &visit) {
     Value positions = positionsOf(visit);
-    auto clone = cast<Op>(builder.clone(*op.getOperation()));
+    auto clone = cast<AttentionOpInterface>(builder.clone(*op.getOperation()));
     clone.getKMutable().assign(visit.keys);
     clone.getVMutable().assign(visit.values);
     clone.getKeysMutable().assign(positions);
@@ -85,7 +95,7 @@ private:
     clone->removeAttr(mesh::MeshDialect::shardingsName); // Types are local.
     for (Value result : clone->getResults())
       result.setType(withElement(tensorType(result), f32));
-    return clone;
+    return clone->getResults();
   }
 
   Value positionsOf(const Visit &visit) {
@@ -94,24 +104,29 @@ private:
                               {dimsOf(keys).getNames()[1].getValue()});
     auto type =
         RankedTensorType::get({keys.getDimSize(1)}, builder.getI32Type(), dims);
-    return mesh::PositionsOp::create(builder, op.getLoc(), type,
+    return mesh::PositionsOp::create(builder, op->getLoc(), type,
                                      dimAttr(attr, axes), size,
                                      ring.distance(visit.stop));
   }
 
   Value sum(Value a, Value b) {
-    return kept(buildSum(builder, op.getLoc(), a, b));
+    return kept(buildSum(builder, op->getLoc(), a, b));
   }
 
   Value rounded(Value value, Type type) {
     return type == value.getType()
                ? value
                : buildMap(
-                     builder, op.getLoc(), type, {value},
+                     builder, op->getLoc(), type, {value},
                      [](ImplicitLocOpBuilder &, ValueRange x) { return x[0]; });
   }
 
-  Op op;
+  /// Of what all hops together make, as the op's own.
+  Value likeResult(Value value, unsigned result) {
+    return rounded(value, op->getResult(result).getType());
+  }
+
+  AttentionOpInterface op;
   mesh::MeshAttr attr;
   const Axes &axes;
   int64_t size;
@@ -161,17 +176,17 @@ Partial merge(OpBuilder &builder, Location loc, const Partial &a,
   return {kept(out), kept(lse)};
 }
 
-template <> SmallVector<Value> Expansion<transformer::AttentionOp>::run() {
+SmallVector<Value> Expansion::merged() {
   Partial all{};
   visitAll(0, [&](const Visit &visit) {
-    transformer::AttentionOp part = attend(visit);
-    Partial found{part.getResult(), part.getLse()};
-    all = all.out ? merge(builder, op.getLoc(), all, found) : found;
+    ResultRange part = attend(visit);
+    Partial found{part[0], part[1]};
+    all = all.out ? merge(builder, op->getLoc(), all, found) : found;
   });
-  return {rounded(all.out, op.getResult().getType()), all.lse};
+  return {likeResult(all.out, 0), all.lse};
 }
 
-template <> SmallVector<Value> Expansion<transformer::AttentionGradOp>::run() {
+SmallVector<Value> Expansion::summed() {
   Value dq, dk, dv; // the last two of the keys that visit
   auto add = [&](Value &to, Value part) { to = to ? sum(to, part) : part; };
   auto pass = [&](ArrayRef<int64_t> sources) {
@@ -179,10 +194,10 @@ template <> SmallVector<Value> Expansion<transformer::AttentionGradOp>::run() {
     dv = moved(dv, sources, "gradients of values");
   };
   auto addPart = [&](const Visit &visit) {
-    transformer::AttentionGradOp part = attend(visit);
-    add(dq, part.getDq());
-    add(dk, part.getDk());
-    add(dv, part.getDv());
+    ResultRange part = attend(visit);
+    add(dq, part[0]);
+    add(dk, part[1]);
+    add(dv, part[2]);
   };
   visitAll(1, [&](const Visit &visit) {
     if (visit.stop > 1)
@@ -192,23 +207,15 @@ template <> SmallVector<Value> Expansion<transformer::AttentionGradOp>::run() {
   if (dk)
     pass(ring.homeSources());
   addPart(own());
-  return {rounded(dq, op.getDq().getType()), rounded(dk, op.getDk().getType()),
-          rounded(dv, op.getDv().getType())};
+  return {likeResult(dq, 0), likeResult(dk, 1), likeResult(dv, 2)};
 }
 } // namespace
 
-SmallVector<Value> expandRing(Operation *op, mesh::MeshAttr attr,
+SmallVector<Value> expandRing(AttentionOpInterface op, mesh::MeshAttr attr,
                               const Mesh &mesh, const Axes &axes,
                               int64_t size) {
   Operation *before = op->getPrevNode();
-  SmallVector<Value> results =
-      llvm::TypeSwitch<Operation *, SmallVector<Value>>(op)
-          .Case<transformer::AttentionOp, transformer::AttentionGradOp>(
-              [&](auto attention) {
-                return Expansion<decltype(attention)>(attention, attr, mesh,
-                                                      axes, size)
-                    .run();
-              });
+  SmallVector<Value> results = Expansion(op, attr, mesh, axes, size).run();
   for (Operation *made = before ? before->getNextNode()
                                 : &op->getBlock()->front();
        made != op; made = made->getNextNode())

@@ -12,6 +12,7 @@
 // with their keys, are added to in each hop, and come home with the last one.
 #pragma once
 
+#include "dialects/transformer/Transformer.h"
 #include "passes/sharding/Shardings.h"
 
 namespace meshwork::partition {
@@ -19,10 +20,9 @@ namespace meshwork::partition {
 /// Builds the hops of `op`, attention or its gradient, of local types by now,
 /// whose positions are there. Ranks along `axes` share a sequence of `size`.
 /// Returns what stands for its results; erases nothing.
-::llvm::SmallVector<::mlir::Value> expandRing(::mlir::Operation *op,
-                                              mesh::MeshAttr attr,
-                                              const sharding::Mesh &mesh,
-                                              const sharding::Axes &axes,
-                                              int64_t size);
+::llvm::SmallVector<::mlir::Value>
+expandRing(transformer::AttentionOpInterface op, mesh::MeshAttr attr,
+           const sharding::Mesh &mesh, const sharding::Axes &axes,
+           int64_t size);
 
 } // namespace meshwork::partition

@@ -155,7 +155,8 @@ private:
   /// Attention in hops.
   void expand(Operation *op, const Sequence &sequence) {
     SmallVector<Value> results =
-        expandRing(op, attr, mesh, sequence.axes, sequence.size);
+        expandRing(cast<AttentionOpInterface>(op), attr, mesh, sequence.axes,
+                   sequence.size);
     for (auto [result, found] : llvm::zip_equal(op->getResults(), results)) {
       masks.takeOver(result, found);
       result.replaceAllUsesWith(found);

@@ -96,16 +96,18 @@ private:
     passed.insert(assign);
   }
 
+  /// Whether it is neither read from a state nor set by the launcher.
+  static bool isComputed(Value value) {
+    auto op = value.getDefiningOp<TensorOpInterface>();
+    return op && op.getStateUse() == StateUse::none && !op.isSource();
+  }
+
   /// A sum of numbers, some of which other ranks have.
   static bool isSum(Operation *op) {
     return isa<MapOp>(op) && op->getNumResults() == 1 &&
            op->getNumOperands() > 0 &&
            cast<RankedTensorType>(op->getResult(0).getType()).getRank() == 0 &&
-           llvm::all_of(op->getOperands(), [](Value operand) {
-             return isa_and_nonnull<ReduceOp, MapOp>(operand.getDefiningOp()) ||
-                    isa_and_nonnull<mesh::CollectiveOpInterface>(
-                        operand.getDefiningOp());
-           });
+           llvm::all_of(op->getOperands(), isComputed);
   }
 
   /// What other ranks have: states of their parameters, and in the norm those

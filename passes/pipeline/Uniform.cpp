@@ -31,8 +31,10 @@ bool Uniform::makesSame(Operation *op) const {
   bool isOver = false;
   op->walk(
       [&](Operation *inner) { isOver |= names(inner->getAttrDictionary()); });
-  if (isOver)
-    return isa<mesh::AllReduceOp, mesh::AllGatherOp>(op);
+  if (isOver) {
+    auto collective = dyn_cast<mesh::CollectiveOpInterface>(op);
+    return collective && collective.getMovement().givesAllTheSame();
+  }
   return llvm::all_of(op->getOperands(),
                       [&](Value operand) { return same.contains(operand); });
 }

@@ -2,7 +2,7 @@
 #include "passes/schedule/Buckets.h"
 #include "dialects/transformer/Facts.h"
 #include "dialects/transformer/StepFunctions.h"
-#include "llvm/ADT/TypeSwitch.h"
+#include "passes/schedule/LoweringModels.h"
 
 using namespace mlir;
 using namespace meshwork::transformer;
@@ -18,51 +18,32 @@ FailureOr<Place> Buckets::placeOfResult(mesh::CollectiveOpInterface op,
                                         const Place &input) {
   Value operand = op->getOperand(0), result = op->getResult(0);
   bool isState = readsState(op);
-  bool isLast = operand.hasOneUse() && operand.getDefiningOp() &&
-                !isa<transformer::ParameterOp, StateOp, SliceOp, mesh::SliceOp>(
-                    operand.getDefiningOp());
+  Operation *maker = operand.getDefiningOp();
+  bool isLast = operand.hasOneUse() && maker &&
+                stateUseOf(maker) != StateUse::reads && !isViewOfOperand(maker);
   bool isPart = llvm::any_of(result.getUsers(), llvm::IsaPred<UnsliceOp>);
-  if (isa<mesh::AllReduceOp>(op) && !isPart && (isState || isLast))
+  mesh::Movement movement = op.getMovement();
+  if (movement.kind == mesh::CollectiveKind::all_reduce && !isPart &&
+      (isState || isLast))
     return input;
-  if (auto scatter = dyn_cast<mesh::ReduceScatterOp>(*op); scatter && isState) {
-    int64_t dim = scatter.getDim(), size = tensorType(result).getDimSize(dim);
+  if (movement.kind == mesh::CollectiveKind::reduce_scatter && isState) {
+    int64_t dim = movement.dim, size = tensorType(result).getDimSize(dim);
     if (tensorType(operand).getDimSize(dim) ==
-        size * placement.groupSize(scatter.getAxes()))
-      return blockOf(input, dim, size, scatter.getAxes());
+        size * placement.groupSize(op.getAxes()))
+      return blockOf(input, dim, size, op.getAxes());
   }
   return gradients.placeOf(operand, result);
 }
 
 Buckets::Bucket Buckets::bucketOf(mesh::CollectiveOpInterface op) {
-  Bucket bucket{.first = op};
-  auto reduction = [](mesh::Reduction kind) {
-    return kind == mesh::Reduction::max ? Reduction::max : Reduction::sum;
-  };
-  int64_t dim = 0, toDim = 0;
-  llvm::TypeSwitch<Operation *>(op)
-      .Case([&](mesh::AllReduceOp op) {
-        bucket.reduction = reduction(op.getReduction());
-      })
-      .Case([&](mesh::AllGatherOp op) {
-        bucket.kind = CollectiveKind::all_gather;
-        dim = op.getDim();
-      })
-      .Case([&](mesh::ReduceScatterOp op) {
-        bucket.kind = CollectiveKind::reduce_scatter;
-        bucket.reduction = reduction(op.getReduction());
-        dim = op.getDim();
-      })
-      .Case([&](mesh::AllToAllOp op) {
-        bucket.kind = CollectiveKind::all_to_all;
-        dim = op.getGatherDim();
-        toDim = op.getSplitDim();
-      })
-      .Case([&](mesh::PermuteOp op) {
-        bucket.kind = CollectiveKind::permute;
-        bucket.sources = llvm::to_vector(op.getSources());
-      });
-  bucket.dims = {dim};
-  bucket.toDims = {toDim};
+  mesh::Movement movement = op.getMovement();
+  // Enums of both dialects are made of the plan's.
+  Bucket bucket{.first = op,
+                .kind = static_cast<CollectiveKind>(*movement.kind),
+                .reduction = static_cast<Reduction>(movement.reduction),
+                .sources = llvm::to_vector(movement.sources),
+                .dims = {movement.dim},
+                .toDims = {movement.toDim}};
   bucket.bytes = bytesOfType(op->getOperand(0).getType());
   return bucket;
 }

@@ -27,9 +27,9 @@ public:
 private:
   struct Bucket {
     mesh::CollectiveOpInterface first;
-    CollectiveKind kind = CollectiveKind::all_reduce;
-    Reduction reduction = Reduction::sum;
-    ::llvm::SmallVector<int64_t> sources = {}, dims = {}, toDims = {};
+    CollectiveKind kind;
+    Reduction reduction;
+    ::llvm::SmallVector<int64_t> sources, dims, toDims;
     ::llvm::SmallVector<::mlir::Value> inputs = {}, outputs = {};
     int64_t bytes = 0;
     ::llvm::SmallVector<std::pair<Place, Place>, 1> places = {}; // of the views

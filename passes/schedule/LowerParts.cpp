@@ -64,7 +64,7 @@ LogicalResult copyUnlessThere(Location loc, Value value, const Place &wanted,
 }
 
 void attachParts(MLIRContext *context) {
-  attach<Moving, mesh::SliceOp>(context);
+  attach<Cutting, mesh::SliceOp>(context);
   attach<Joining, UnsliceOp>(context);
 }
 

@@ -42,7 +42,8 @@ StepList::StepList(func::FuncOp microbatch, Lowering &to) : to(to) {
 bool StepList::isOfStep(Operation *op) const {
   if (transformer::isOfStep(op))
     return true;
-  return isa<FusedOp, mesh::AllReduceOp>(op) && op->getNumOperands() != 0 &&
+  return hasInstruction(op) && isMemoryEffectFree(op) &&
+         op->getNumOperands() != 0 &&
          llvm::all_of(op->getOperands(),
                       [&](Value value) { return known.contains(value); });
 }

@@ -13,28 +13,32 @@ using namespace meshwork::transformer;
 namespace meshwork::schedule {
 namespace {
 
-template <typename Op> struct Product : Model<Product<Op>, Op, true, true> {
+template <typename Op>
+struct Product : Model<Product<Op>, Op, true, false, true> {
   LogicalResult lower(Operation *op, Lowering &to) const {
     return emit(*productOf(op), to);
   }
 };
 template <typename Op>
-struct Collective : Model<Collective<Op>, Op, true, false> {
+struct Collective : Model<Collective<Op>, Op, true, false, false> {
   LogicalResult lower(Operation *op, Lowering &to) const {
     return to.buckets.add(cast<mesh::CollectiveOpInterface>(op));
   }
 };
 /// The launcher writes these numbers; they need a place only.
-template <typename Op> struct Input : Model<Input<Op>, Op, true, false> {
+template <typename Op> struct Input : Model<Input<Op>, Op, true, false, false> {
   LogicalResult lower(Operation *op, Lowering &to) const {
     to.inputs.place(op);
     return success();
   }
 };
 /// No instruction: those that use the value find its bytes.
-template <typename Op> struct View : Model<View<Op>, Op, false, false> {
+template <typename Op, bool view>
+struct Found : Model<Found<Op, view>, Op, false, view, false> {
   LogicalResult lower(Operation *, Lowering &) const { return success(); }
 };
+template <typename Op> using Kept = Found<Op, false>;
+template <typename Op> using View = Found<Op, true>;
 
 void attachAll(MLIRContext *context, TransformerDialect *, mesh::MeshDialect *,
                func::FuncDialect *) {
@@ -46,10 +50,16 @@ void attachAll(MLIRContext *context, TransformerDialect *, mesh::MeshDialect *,
   attach<Collective, mesh::AllReduceOp, mesh::AllGatherOp,
          mesh::ReduceScatterOp, mesh::AllToAllOp, mesh::PermuteOp>(context);
   attach<Input, mesh::CoordinateOp, mesh::ExtentOp, mesh::PositionsOp>(context);
-  attach<View, transformer::ParameterOp, StateOp, StepInputOp,
-         transformer::SliceOp, AccumulateOp, func::ReturnOp>(context);
+  attach<Kept, transformer::ParameterOp, StateOp, StepInputOp, AccumulateOp,
+         func::ReturnOp>(context);
+  attach<View, transformer::SliceOp>(context);
 }
 } // namespace
+
+bool isViewOfOperand(Operation *op) {
+  auto model = dyn_cast_or_null<LowerOpInterface>(op);
+  return model && model.isViewOfOperand();
+}
 
 void registerLowerings(DialectRegistry &registry) {
   registry.addExtension(attachAll);

@@ -18,6 +18,9 @@ struct Lowering;
 /// loaded. -schedule-lower does it.
 void registerLowerings(::mlir::DialectRegistry &registry);
 
+/// Whether its result is a part of its operand, and lies there if it can.
+bool isViewOfOperand(::mlir::Operation *op);
+
 } // namespace meshwork::schedule
 
 #include "passes/schedule/LowerInterface.h.inc"

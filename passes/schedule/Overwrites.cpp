@@ -1,5 +1,6 @@
 #include "passes/schedule/Overwrites.h"
 #include "passes/schedule/Lowering.h"
+#include "passes/schedule/LoweringModels.h"
 
 using namespace mlir;
 using namespace meshwork::transformer;
@@ -63,7 +64,7 @@ private:
   /// whole, and a gather brings other ranks' blocks to the rank's own.
   Value originOf(Value value) const {
     Operation *op = value.getDefiningOp();
-    if (!isa_and_nonnull<SliceOp, mesh::SliceOp, mesh::AllGatherOp>(op))
+    if (!isViewOfOperand(op) && !isa_and_nonnull<mesh::AllGatherOp>(op))
       return value;
     const Place *own = placement.known(value),
                 *from = placement.known(op->getOperand(0));

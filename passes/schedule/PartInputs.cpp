@@ -1,6 +1,5 @@
 // Numbers of a rank's part of a dim, each an input of the program.
 #include "passes/schedule/PartInputs.h"
-#include "llvm/ADT/TypeSwitch.h"
 
 using namespace mlir;
 using namespace meshwork::transformer;
@@ -8,42 +7,37 @@ using namespace meshwork::transformer;
 namespace meshwork::schedule {
 
 bool PartInputs::isOne(Operation *op) {
-  return isa_and_nonnull<mesh::CoordinateOp, mesh::ExtentOp, mesh::PositionsOp>(
-      op);
+  return isa_and_nonnull<mesh::PartOpInterface>(op);
 }
 
 void PartInputs::place(Operation *op) {
-  Place found =
-      llvm::TypeSwitch<Operation *, Place>(op)
-          .Case([&](mesh::CoordinateOp op) {
-            return coordinate(op.getAxes(), static_cast<int64_t>(op.getSize()));
-          })
-          .Case([&](mesh::ExtentOp op) {
-            return number(InputKind::extent, op.getAxes(),
-                          static_cast<int64_t>(op.getSize()));
-          })
-          .Case([&](mesh::PositionsOp op) {
-            return input(InputKind::positions, op.getSplit(),
-                         static_cast<int64_t>(op.getSize()),
-                         tensorType(op.getResult()).getShape(),
-                         static_cast<int64_t>(op.getHop()));
-          });
-  placement.set(op->getResult(0), found);
+  Value result = op->getResult(0);
+  placement.set(result, input(cast<mesh::PartOpInterface>(op).getNumbers(),
+                              tensorType(result).getShape()));
 }
 
 Place PartInputs::coordinate(ArrayAttr axes, int64_t size) {
-  return number(InputKind::coordinate, axes, size);
+  auto names = llvm::to_vector(axes.getAsRange<StringAttr>());
+  return input({mesh::PartNumbers::coordinate,
+                mesh::DimShardingAttr::of(axes.getContext(), names), size},
+               /*shape=*/{});
 }
 
-Place PartInputs::number(InputKind kind, ArrayAttr axes, int64_t size) {
-  auto names = llvm::to_vector(axes.getAsRange<StringAttr>());
-  return input(kind, mesh::DimShardingAttr::of(axes.getContext(), names), size,
-               /*shape=*/{}, /*hop=*/0);
+static InputKind kindOf(mesh::PartNumbers::Kind kind) {
+  switch (kind) {
+  case mesh::PartNumbers::coordinate:
+    return InputKind::coordinate;
+  case mesh::PartNumbers::extent:
+    return InputKind::extent;
+  case mesh::PartNumbers::positions:
+    return InputKind::positions;
+  }
+  llvm_unreachable("all kinds are handled");
 }
 
 /// What an input is called; two of one name are one.
-static std::string nameOf(InputKind kind, mesh::DimShardingAttr split,
-                          int64_t size, int64_t hop) {
+static std::string nameOf(InputKind kind, const mesh::PartNumbers &numbers) {
+  const auto &[_, split, size, hop] = numbers;
   if (split.getAxes().empty())
     return "zero"; // The first of all; copies begin there.
   auto axes = llvm::map_range(split.getAxes(), [&](StringAttr axis) {
@@ -54,16 +48,18 @@ static std::string nameOf(InputKind kind, mesh::DimShardingAttr split,
          (hop ? " hop " + std::to_string(hop) : "");
 }
 
-Place PartInputs::input(InputKind kind, mesh::DimShardingAttr split,
-                        int64_t size, ArrayRef<int64_t> shape, int64_t hop) {
-  std::string name = nameOf(kind, split, size, hop);
+Place PartInputs::input(const mesh::PartNumbers &numbers,
+                        ArrayRef<int64_t> shape) {
+  InputKind kind = kindOf(numbers.kind);
+  std::string name = nameOf(kind, numbers);
   auto [known, isNew] = inputs.try_emplace(name);
-  if (isNew)
+  if (isNew) {
+    Type index = IntegerType::get(numbers.split.getContext(), 32);
     known->second = {
         kind,
-        placement.buffers.persistent(name, BufferKind::input, shape,
-                                     IntegerType::get(split.getContext(), 32)),
-        split, size, hop};
+        placement.buffers.persistent(name, BufferKind::input, shape, index),
+        numbers.split, numbers.size, numbers.hop};
+  }
   return known->second.place;
 }
 

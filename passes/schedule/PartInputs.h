@@ -17,7 +17,7 @@ public:
 
   explicit PartInputs(Placement &placement) : placement(placement) {}
 
-  /// Whether `op` is such numbers: mesh.coordinate, extent or positions.
+  /// Whether `op` is such numbers.
   static bool isOne(::mlir::Operation *op);
   /// Puts the result of one where they lie.
   void place(::mlir::Operation *op);
@@ -27,9 +27,8 @@ public:
   const std::map<std::string, Input> &all() const { return inputs; }
 
 private:
-  Place number(InputKind kind, ::mlir::ArrayAttr axes, int64_t size);
-  Place input(InputKind kind, mesh::DimShardingAttr split, int64_t size,
-              ::llvm::ArrayRef<int64_t> shape, int64_t hop);
+  Place input(const mesh::PartNumbers &numbers,
+              ::llvm::ArrayRef<int64_t> shape);
 
   Placement &placement;
   std::map<std::string, Input> inputs;

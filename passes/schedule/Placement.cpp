@@ -1,6 +1,7 @@
 // Where each value lies, from what uses it.
 #include "passes/schedule/Placement.h"
 #include "dialects/transformer/Facts.h"
+#include "passes/schedule/LoweringModels.h"
 
 using namespace mlir;
 using namespace meshwork::transformer;
@@ -24,9 +25,9 @@ LogicalResult Placement::takeOver(Value operand, Value result) {
   FailureOr<Place> place = of(operand);
   if (failed(place))
     return failure();
-  if (!operand.hasOneUse() ||
-      isa_and_nonnull<StateOp, transformer::ParameterOp, SliceOp>(
-          operand.getDefiningOp()))
+  Operation *maker = operand.getDefiningOp();
+  if (!operand.hasOneUse() || stateUseOf(maker) == StateUse::reads ||
+      isa_and_nonnull<SliceOp>(maker))
     return emitError(operand.getLoc()) << "a sum of " << operand.getType()
                                        << " is added to, but has other uses";
   set(result, *place);
@@ -40,7 +41,7 @@ static bool isReadBefore(Value value, Operation *op, Operation *assign) {
     Operation *inBlock = op->getBlock()->findAncestorOpInBlock(*user);
     bool isEarly =
         user == assign || inBlock == op || inBlock->isBeforeInBlock(op);
-    return isEarly && (!isa<SliceOp, mesh::SliceOp>(user) ||
+    return isEarly && (!isViewOfOperand(user) ||
                        isReadBefore(user->getResult(0), op, assign));
   });
 }
@@ -52,12 +53,11 @@ void Placement::findUses(Block &block) {
   reads.clear();
   assigns.clear();
   for (Operation &op : block) {
-    if (auto parameter = dyn_cast<transformer::ParameterOp>(op))
-      reads[parameter.getName()].push_back(&op);
-    if (auto state = dyn_cast<StateOp>(op))
-      reads[state.getName()].push_back(&op);
-    if (auto assign = dyn_cast<AssignOp>(op))
-      assigns[assign.getName()].push_back(assign);
+    StateUse use = stateUseOf(&op);
+    if (use == StateUse::reads)
+      reads[usedStateOf(&op)->name].push_back(&op);
+    if (use == StateUse::writes)
+      assigns[usedStateOf(&op)->name].push_back(&op);
   }
 }
 
@@ -69,13 +69,6 @@ static bool mayShareBytes(const StateKey &a, const StateKey &b) {
   return a == b || (isWeight(a) && isWeight(b));
 }
 
-static StateKey keyOf(Operation *read) {
-  auto state = dyn_cast<StateOp>(read);
-  return state ? state.getKey()
-               : StateKey{StateKind::weight,
-                          cast<transformer::ParameterOp>(read).getName()};
-}
-
 bool Placement::areReadBefore(AssignOp assign, Operation *maker) {
   Block &block = *assign->getBlock();
   if (!maker || maker->getBlock() != &block)
@@ -84,7 +77,7 @@ bool Placement::areReadBefore(AssignOp assign, Operation *maker) {
   // What is read behind `assign` is the new content.
   return llvm::all_of(reads[assign.getName()], [&](Operation *read) {
     return assign->isBeforeInBlock(read) ||
-           !mayShareBytes(keyOf(read), assign.getKey()) ||
+           !mayShareBytes(*usedStateOf(read), assign.getKey()) ||
            isReadBefore(read->getResult(0), maker, assign);
   });
 }
@@ -96,12 +89,12 @@ static bool outlivesStep(const StateKey &key) {
 }
 
 Place Placement::read(Operation *op) {
-  StateKey key = keyOf(op);
+  StateKey key = *usedStateOf(op);
   Place place = states.of(key, tensorType(op->getResult(0)));
   findUses(*op->getBlock());
   place.updated = outlivesStep(key) &&
-                  llvm::any_of(assigns[key.name], [&](AssignOp assign) {
-                    return mayShareBytes(key, assign.getKey()) &&
+                  llvm::any_of(assigns[key.name], [&](Operation *assign) {
+                    return mayShareBytes(key, *usedStateOf(assign)) &&
                            assign->isBeforeInBlock(op);
                   });
   return place;
@@ -164,7 +157,7 @@ FailureOr<Place> Placement::find(Value value) {
     return partOf(*whole, tensorType(slice.getInput()), slice.getDimAttr(),
                   slice.getOffset(), type);
   }
-  if (isa_and_nonnull<transformer::ParameterOp, StateOp>(op))
+  if (stateUseOf(op) == StateUse::reads)
     return read(op);
   if (auto input = dyn_cast_or_null<StepInputOp>(op))
     return states.stepInput(input);

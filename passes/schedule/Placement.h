@@ -49,8 +49,7 @@ private:
   mesh::MeshAttr mesh; // null: one rank
   // Of the states in a block, by parameter.
   ::mlir::Block *usesIn = nullptr;
-  ::llvm::StringMap<::llvm::SmallVector<::mlir::Operation *>> reads;
-  ::llvm::StringMap<::llvm::SmallVector<transformer::AssignOp>> assigns;
+  ::llvm::StringMap<::llvm::SmallVector<::mlir::Operation *>> reads, assigns;
   ::llvm::DenseMap<::mlir::Value, Place> places;
 };
 

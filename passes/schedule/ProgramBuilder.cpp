@@ -65,17 +65,14 @@ static Origin originOf(Operation *op) {
     return {noted.getValue(), false}; // of a quantized product
   Origin origin{"", false};
   for (Operation *user : op->getUsers())
-    if (auto accumulate = dyn_cast<AccumulateOp>(user);
-        accumulate && !accumulate.getName().empty())
-      origin = {accumulate.getName(), true};
+    if (stateUseOf(user) == StateUse::adds && !usedStateOf(user)->name.empty())
+      origin = {usedStateOf(user)->name, true};
   for (Value operand : op->getOperands()) {
     if (!origin.parameter.empty())
       break;
     Operation *def = operand.getDefiningOp();
-    if (auto parameter = dyn_cast_or_null<transformer::ParameterOp>(def))
-      origin.parameter = parameter.getName();
-    else if (auto state = dyn_cast_or_null<StateOp>(def))
-      origin.parameter = state.getName();
+    if (stateUseOf(def) == StateUse::reads)
+      origin.parameter = usedStateOf(def)->name;
   }
   return origin;
 }

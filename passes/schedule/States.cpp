@@ -12,17 +12,14 @@ namespace meshwork::schedule {
 States::States(ModuleOp module, Buffers &buffers)
     : buffers(buffers), builder(module.getContext()),
       gradient(gradientTypeOf(module)), mesh(mesh::meshOf(module)) {
-  auto note = [&](StateKey key, Operation *op) {
-    if (auto sharding = op->getAttrOfType<mesh::ShardingAttr>("mesh.stored"))
-      known.try_emplace(key, Stored{tensorType(op->getResult(0)), sharding});
-  };
   module.walk([&](Operation *op) {
-    if (auto parameter = dyn_cast<transformer::ParameterOp>(op)) {
-      note({StateKind::weight, parameter.getName()}, op);
-      mixed |= !tensorType(parameter.getResult()).getElementType().isF32();
-    } else if (auto state = dyn_cast<StateOp>(op)) {
-      note(state.getKey(), op);
-    }
+    if (stateUseOf(op) != StateUse::reads)
+      return;
+    RankedTensorType type = tensorType(op->getResult(0));
+    mixed |=
+        isa<transformer::ParameterOp>(op) && !type.getElementType().isF32();
+    if (auto sharding = op->getAttrOfType<mesh::ShardingAttr>("mesh.stored"))
+      known.try_emplace(*usedStateOf(op), Stored{type, sharding});
   });
 }
 

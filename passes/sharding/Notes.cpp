@@ -36,10 +36,11 @@ Called stateCalled(Operation *op, const StateKey &key, StringRef more) {
 /// The state that `value` is added to, or that it becomes, by its name.
 std::optional<Called> storedInto(Value value) {
   for (Operation *user : value.getUsers()) {
-    if (auto accumulate = dyn_cast<AccumulateOp>(user))
-      return stateCalled(accumulate, accumulate.getKey(), plan::ofMicrobatch);
-    if (auto assign = dyn_cast<AssignOp>(user))
-      return stateCalled(assign, assign.getKey(), plan::afterUpdate);
+    StateUse use = stateUseOf(user);
+    if (use == StateUse::adds)
+      return stateCalled(user, *usedStateOf(user), plan::ofMicrobatch);
+    if (use == StateUse::writes)
+      return stateCalled(user, *usedStateOf(user), plan::afterUpdate);
   }
   return std::nullopt;
 }

@@ -110,22 +110,15 @@ private:
   }
 
   void store(Operation *op, bool inUpdate) {
-    auto set = [&](StateKind kind, StringRef name, Value value) {
-      op->setAttr(storedName, toAttr(attr, storedOf(kind, name, value)));
-    };
-    if (auto parameter = dyn_cast<transformer::ParameterOp>(op))
-      return set(StateKind::weight, parameter.getName(), parameter);
-    if (auto accumulate = dyn_cast<AccumulateOp>(op))
-      return set(accumulate.getKind(), accumulate.getName(),
-                 accumulate.getValue());
-    if (auto assign = dyn_cast<AssignOp>(op))
-      return set(assign.getKind(), assign.getName(), assign.getValue());
-    auto state = dyn_cast<StateOp>(op);
-    if (!state)
+    std::optional<StateKey> key = usedStateOf(op);
+    if (!key)
       return;
-    set(state.getKind(), state.getName(), state);
+    Value value =
+        op->getNumResults() != 0 ? op->getResult(0) : op->getOperand(0);
+    op->setAttr(storedName,
+                toAttr(attr, storedOf(key->kind, key->name, value)));
     // The optimizer works where its own state lies.
-    if (inUpdate) {
+    if (auto state = dyn_cast<StateOp>(op); state && inUpdate) {
       mesh::setSharding(
           state.getResult(),
           toAttr(attr, storedOf(StateKind::master, state.getName(), state)));
