@@ -1,6 +1,7 @@
 """Mixtures of experts on meshes: losses, gradients and weights are those of PyTorch and of one rank,
 whoever has which expert; files and checkpoints know nothing of the mesh; the worst routers run.
 """
+import json
 import pathlib
 import unittest
 
@@ -126,6 +127,18 @@ class Experts(unittest.TestCase):
                     run = self.space.train(self.plan(config, axes, **sections), self.data, 1, lr=0, init=init)
                     self.check(run, expected)
 
+    def test_auto_takes_less_time(self):
+        """By what explain says of either."""
+        config = MODELS["mixtral"]
+        for axes in (["ep=2"], ["ep=8"]):
+            with self.subTest(axes=axes):
+                seconds = {}
+                for way in ("gathered", "all_to_all", "auto"):
+                    plan = self.plan(config, axes, experts={"exchange": way})
+                    told = json.loads(self.space.must("meshwork", "explain", plan, "--json").stdout)
+                    seconds[way] = told["estimate"]["step_ms"]
+                self.assertEqual(seconds["auto"], min(seconds.values()))
+
     def test_what_is_refused(self):
         def refused(config, axes, shard=None, **sections):
             spec = tools.spec(BATCH, 1, SEQUENCE, mesh={"axes": axes}, shard=shard or {}, **sections)
@@ -138,6 +151,15 @@ class Experts(unittest.TestCase):
         self.assertIn("6", said)
         self.assertIn("experts", said)
         self.assertIn("leaves out axis \"ep\"", refused(MODELS["mixtral"], ["dp=2", "ep=2"], {"batch": ["dp"]}))
+        exchange = {"exchange": "all_to_all"}
+        said = refused(MODELS["mixtral"], ["tp=2"], {"experts": ["tp"]}, experts=exchange)
+        self.assertIn("ranks along 'tp' have other experts, but the same tokens here; write \"gathered\"", said)
+        self.assertIn("has no meaning where no axis splits experts", refused(MODELS["mixtral"], ["dp=2"], experts=exchange))
+        for bound in (0.5, "nan", "most"):
+            self.assertIn("expected a number from 1 on, or \"worst\"",
+                          refused(MODELS["mixtral"], ["ep=2"], experts={**exchange, "bound": bound}))
+        self.assertIn("has no meaning where tokens are gathered",
+                      refused(MODELS["mixtral"], ["ep=2"], experts={"exchange": "gathered", "bound": 2}))
         said = refused(MODELS["mixtral"], ["ep=2"], target={"device": "cuda"})
         self.assertIn('target.device: found "cuda", but no GPU runs \'schedule.pick\' yet', said)
         self.assertEqual(said.count("error"), 1, said)

@@ -65,6 +65,7 @@ TEST(Answers, opsThatAreLeftBecomeInstructions) {
           "transformer.map", "transformer.reduce", "transformer.roll",
           "transformer.head_loss", "transformer.head_loss_grad", "mesh.reshard",
           "transformer.experts", "transformer.experts_grad",
+          "transformer.expert_rounds",
           // says which list begins
           "transformer.stage_list"}));
 }
