@@ -35,6 +35,8 @@ public:
     if (count > 0)
       time = std::max(time, ends[count - 1]);
   }
+  /// Nothing is under way; channels count anew.
+  void restart() { endsOf.clear(); }
   double now() const { return time; }
 
 private:

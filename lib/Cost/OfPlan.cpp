@@ -101,9 +101,10 @@ public:
   double seconds() const {
     ListClock clock;
     for (uint32_t i = 0; i < all.size(); ++i)
-      if (const plan::Repeat *counted = countedAt(i))
+      if (const plan::Repeat *counted = countedAt(i)) {
         i += counted->instructions();
-      else
+        clock.restart();
+      } else
         visit(clock, i);
     return clock.now();
   }

@@ -14,14 +14,27 @@ public:
       : program(program), list(list), lives(lives) {}
 
   void visit(const Instruction &at, uint32_t index) {
+    restartWhereTurnsEnd(index);
     if (const Wait *wait = at.op_as_Wait())
       return finish(*wait, index);
     touch(at, index);
     if (at.channel() > 0)
       running[at.channel()].started.push_back(&at);
+    const Repeat *repeat = at.op_as_Repeat();
+    if (repeat && isCounted(*repeat)) {
+      ends.push_back(index + 1 + repeat->instructions());
+      running.clear();
+    }
   }
 
 private:
+  /// Where a turn of a counted repeat begins or ends nothing is under way, and
+  /// waits count anew.
+  void restartWhereTurnsEnd(uint32_t index) {
+    for (; !ends.empty() && ends.back() <= index; ends.pop_back())
+      running.clear();
+  }
+
   void touch(const Instruction &at, uint32_t index) {
     forEachOperand(at, [&](const Operand &operand) {
       const View &view = *program.views()->Get(operand.view);
@@ -47,6 +60,7 @@ private:
   uint32_t list;
   Lives &lives;
   std::map<uint32_t, Channel> running; // by number
+  std::vector<uint32_t> ends;          // of counted repeats around
 };
 } // namespace
 

@@ -53,21 +53,20 @@ TEST(Answers, computingOpsHaveFactors) {
 }
 
 TEST(Answers, opsThatAreLeftBecomeInstructions) {
-  EXPECT_EQ(
-      opsWithout([](RegisteredOperationName op) {
-        return op.hasInterface<schedule::LowerOpInterface>();
-      }),
-      (std::set<std::string>{
-          // of bodies
-          "transformer.yield", "transformer.index", "transformer.dropout_mask",
-          "transformer.stochastic_round",
-          // what passes put into others, or replace
-          "transformer.map", "transformer.reduce", "transformer.roll",
-          "transformer.head_loss", "transformer.head_loss_grad", "mesh.reshard",
-          "transformer.experts", "transformer.experts_grad",
-          "transformer.expert_rounds",
-          // says which list begins
-          "transformer.stage_list"}));
+  EXPECT_EQ(opsWithout([](RegisteredOperationName op) {
+              return op.hasInterface<schedule::LowerOpInterface>();
+            }),
+            (std::set<std::string>{
+                // of bodies
+                "transformer.yield", "transformer.index",
+                "transformer.dropout_mask", "transformer.stochastic_round",
+                // what passes put into others, or replace
+                "transformer.map", "transformer.reduce", "transformer.roll",
+                "transformer.head_loss", "transformer.head_loss_grad",
+                "mesh.reshard", "transformer.experts",
+                "transformer.experts_grad", "transformer.expert_rounds",
+                // says which list begins
+                "transformer.stage_list"}));
 }
 
 } // namespace

@@ -1,5 +1,6 @@
 // Counted repeats: the way through their turns, and bad plans.
 #include "Mutants.h"
+#include "lib/Plan/ProgramLives.h"
 #include "lib/Plan/Repeats.h"
 
 namespace meshwork::plan::test {
@@ -108,6 +109,33 @@ TEST(PlanCheck, countsThatRanksMayNotShare) {
              insert(forwardOf(p), repeat, "around", around);
            }},
       });
+}
+
+/// Behind a counted repeat waits count anew: what is started there lives to its
+/// own wait, whatever the turns have started.
+TEST(Lives, whatIsStartedBehindTurnsLivesToItsWait) {
+  PlanT plan = counted();
+  ProgramT &p = *plan.programs[0];
+  uint32_t from = addTensor(p, "from", BufferKind::workspace, DType::f32, {4}),
+           to = addTensor(p, "to", BufferKind::workspace, DType::f32, {4});
+  auto behind = static_cast<uint32_t>(repeat + 1 + repeatOf(p).instructions);
+  FillT fill;
+  fill.dst = from;
+  insert(forwardOf(p), 0, "fill", fill);
+  CopyT copy;
+  copy.src = from, copy.dst = to;
+  insert(forwardOf(p), behind + 1, "late", copy).channel = 1;
+  FillT other;
+  other.dst = addTensor(p, "other", BufferKind::workspace, DType::f32, {4});
+  insert(forwardOf(p), behind + 2, "beside", other);
+  insert(forwardOf(p), behind + 3, "wait", waitFor(1, 1));
+  auto file = PlanFile::fromBytes(encode(plan));
+  ASSERT_TRUE(file.ok()) << file.status();
+  const Program &program = *(*file)->plan().programs()->Get(0);
+  ActionTable table = tableOf(program);
+  Lives lives = plan::livesOf(program, table);
+  EXPECT_EQ(lives.lastTouch(p.views[from]->buffer).instruction, behind + 3);
+  EXPECT_EQ(lives.lastTouch(p.views[to]->buffer).instruction, behind + 3);
 }
 
 TEST(PlanCheck, countedTurnsEndWithNothingUnderWay) {
