@@ -5,9 +5,8 @@
 
 namespace meshwork::transform {
 
-/// What replaces the results of `experts` or of `experts_grad` that has axes to
-/// exchange over, built in front of it: the first round, and an `expert_rounds`
-/// where there may be more.
+/// What replaces the results of an op that has axes to exchange over. In front
+/// of it stand the first round, and an `expert_rounds` where there may be more.
 mlir::FailureOr<llvm::SmallVector<mlir::Value>>
 exchanged(transformer::ExpertsOp op, BuiltRows &built);
 mlir::FailureOr<llvm::SmallVector<mlir::Value>>

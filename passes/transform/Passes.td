@@ -274,7 +274,7 @@ def ExpandExpertsPass : Pass<"transformer-expand-experts", "::mlir::ModuleOp"> {
     order, a product for each expert's rows, and their sum for each token. Both passes build the same rows; the backward
     pass takes those of the forward pass, so that memory and recompute decide what is kept.
     Where tokens are exchanged, they are assigned to slots of the ranks that have their experts. In the first round each rank
-    sends what is in its slots, computes on what it gets, and sends the sums back; what has no slot in it is left to `expert_rounds`.
+    sends what is in its slots, computes on what it gets, and sends the sums back. What has no slot is left to `expert_rounds`.
 
     ```mlir
     // meshwork-opt -transformer-expand-experts
