@@ -42,8 +42,7 @@ StepList::StepList(func::FuncOp microbatch, Lowering &to) : to(to) {
 bool StepList::isOfStep(Operation *op) const {
   if (transformer::isOfStep(op))
     return true;
-  return hasInstruction(op) && isMemoryEffectFree(op) &&
-         op->getNumOperands() != 0 &&
+  return isa<FusedOp, mesh::AllReduceOp>(op) && op->getNumOperands() != 0 &&
          llvm::all_of(op->getOperands(),
                       [&](Value value) { return known.contains(value); });
 }
