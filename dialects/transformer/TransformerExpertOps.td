@@ -143,7 +143,7 @@ def Transformer_AssignSlotsOp : Transformer_RankOp<"assign_slots", [], [Transfor
     `slots` has the tokens of each rank, round after round, -1 where there is none. `ranks` are those that a token goes to,
     ascending, then -1. `places` has for each round the slots, counted through all ranks, that a token has there; else -1.
     `last` is the number of the last round that has a token, from 0 on.
-    Both have their rounds side by side along the first dim of tokens, so that `repeat` cuts them along it.
+    `slots` and `places` have their rounds side by side along the first dim of tokens, so that `repeat` cuts them along it.
     (C1) `choices` is i32 [token dims..., choices], `ranks` has these dims, `places` too, with as many times the first one's elements as there
          are rounds at most; `slots` is i32 [first token dim, slots], with a row for each rank in each round; `last` is a `tensor<i32>`.
     (C2) there are rounds for all tokens, and room for all ranks of a token: the lesser of choices and ranks.

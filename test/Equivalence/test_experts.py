@@ -139,6 +139,13 @@ class Experts(unittest.TestCase):
                     seconds[way] = told["estimate"]["step_ms"]
                 self.assertEqual(seconds["auto"], min(seconds.values()))
 
+    def test_compile_says_why(self):
+        done = self.space.must("meshwork", "compile", tools.ROOT / "examples/mixtral-tiny.json", "--spec",
+                               tools.ROOT / "examples/ep2.toml", "-o",
+                               self.space.file(".mwplan"))
+        self.assertRegex(done.stderr, "experts: (gathered|all_to_all); a step should take [0-9.e+]+ ms with gathered, "
+                                      "[0-9.e+]+ ms with all_to_all")
+
     def test_what_is_refused(self):
         def refused(config, axes, shard=None, **sections):
             spec = tools.spec(BATCH, 1, SEQUENCE, mesh={"axes": axes}, shard=shard or {}, **sections)
