@@ -26,6 +26,30 @@ Estimate estimateOf(const Loaded &file, const cost::Machine &on) {
                   cost::Ranks::threads);
 }
 
+/// Turns that a count adds are for data that ask for more than usual: neither
+/// time nor traffic has them, however many there may be.
+TEST(Estimate, leavesOutTurnsThatACountAdds) {
+  std::vector<double> seconds;
+  for (uint32_t times : {1, 4}) {
+    plan::PlanT plan = plan::test::tinyPlan({.ranks = 2});
+    plan::test::addRounds(plan);
+    auto &list = plan::test::forwardOf(*plan.programs[0]);
+    list[2]->op.AsRepeat()->times = times;
+    Loaded file(plan);
+    seconds.push_back(estimateOf(file, machine()).seconds);
+    Listing listing(file.program());
+    uint64_t counted = 0;
+    for (uint64_t i = 0; i < listing.size(); ++i)
+      if (listing.timesOf(i) == 0) {
+        EXPECT_EQ(listing.mostOf(i), times);
+        ++counted;
+      }
+    EXPECT_EQ(counted, 4u);
+  }
+  EXPECT_DOUBLE_EQ(seconds[0], seconds[1]);
+  EXPECT_GT(seconds[0], 0);
+}
+
 /// Nothing runs beside anything in this plan, so a step is the sum of it all.
 TEST(Estimate, isTheSumOfWhatRuns) {
   Loaded file = tiny(2, 3);
