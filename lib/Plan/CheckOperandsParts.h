@@ -1,15 +1,13 @@
 // What the files of the check of operands share; see CheckOperands.h.
 #pragma once
 
+#include "lib/Plan/Channels.h"
 #include "lib/Plan/CheckOperands.h"
 #include "lib/Plan/Checked.h"
 #include "meshwork/Plan/Frame.h"
 #include "meshwork/Plan/Instructions.h"
 
 namespace meshwork::plan {
-
-/// Of one rank; see plan::Instruction.
-inline constexpr uint32_t maxChannels = 8;
 
 /// `status`, and the rule that it breaks.
 absl::Status ruled(const char *rule, absl::Status status);

@@ -1,8 +1,8 @@
 #include "lib/Plan/Look.h"
+#include "lib/Plan/Channels.h"
 #include "lib/Plan/Operands.h"
 #include "lib/Plan/PlanCheckInternal.h"
 #include <algorithm>
-#include <map>
 
 namespace meshwork::plan {
 namespace {
@@ -16,22 +16,6 @@ void forEachWritten(const Program &program, absl::Span<const ViewInfo> views,
       visit(*program.buffers()->Get(views[operand.view].buffer));
   });
 }
-
-/// Of each channel; all that started before loss_known has been waited for.
-class Channels {
-public:
-  void pass(const Instruction &at) {
-    if (at.channel() > 0)
-      ++started[at.channel()];
-    if (const Wait *wait = at.op_as_Wait())
-      waited[wait->channel()] =
-          std::max(waited[wait->channel()], wait->count());
-  }
-  bool areIdle() const { return started == waited; }
-
-private:
-  std::map<uint32_t, uint32_t> started, waited;
-};
 } // namespace
 
 /// What the step's last action runs.
@@ -47,14 +31,14 @@ bool outlivesStep(const Buffer &buffer) {
 uint32_t lookPoint(const Program &program, absl::Span<const ViewInfo> views) {
   const Instructions &update = lastList(program);
   uint32_t known = program.loss_known()->instruction(), found = known;
-  Channels channels;
+  Channels channels(update);
   bool changes = false;
   for (uint32_t i = 0; i <= update.size() && !changes; ++i) {
-    if (i >= found && channels.areIdle())
+    if (i >= found && channels.underWay().empty())
       found = i;
     if (i == update.size())
       break;
-    channels.pass(*update.Get(i));
+    channels.pass(i, [](uint32_t) {});
     forEachWritten(program, views, *update.Get(i), [&](const Buffer &buffer) {
       changes |= i >= known && outlivesStep(buffer);
     });

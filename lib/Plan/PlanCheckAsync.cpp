@@ -2,9 +2,9 @@
 // that touches the same bytes. Counted repeats begin and end with nothing under
 // way, and so does each of their turns: who waits knows what has been started.
 #include "absl/container/flat_hash_map.h"
+#include "lib/Plan/Channels.h"
 #include "lib/Plan/Overlap.h"
 #include "lib/Plan/PlanCheckInternal.h"
-#include <algorithm>
 
 namespace meshwork::plan {
 namespace {
@@ -21,53 +21,37 @@ struct Held {
 class Timeline {
 public:
   Timeline(const ProgramCheck &check, const Section &section)
-      : check(check), section(section) {}
+      : check(check), section(section), channels(*section.list) {}
 
   absl::Status run() {
     bool isLast = &section == &check.last();
     for (uint32_t i = 0; i < section.list->size(); ++i) {
       if (isLast && i == check.program.loss_known()->instruction())
         MESHWORK_RETURN_IF_ERROR(expectIdle("before loss_known"));
-      MESHWORK_RETURN_IF_ERROR(endTurns(i));
-      const Instruction &at = *section.list->Get(i);
-      if (absl::Status status = visit(at, i); !status.ok())
+      MESHWORK_RETURN_IF_ERROR(expectIdleAtGate(i));
+      channels.enter(i);
+      if (absl::Status status = visit(*section.list->Get(i), i); !status.ok())
         return bad(section.where(i), ": ", status.message());
-      const Repeat *repeat = at.op_as_Repeat();
-      if (repeat && isCounted(*repeat))
-        MESHWORK_RETURN_IF_ERROR(beginTurns(i, *repeat));
     }
-    MESHWORK_RETURN_IF_ERROR(endTurns(section.list->size()));
+    MESHWORK_RETURN_IF_ERROR(expectIdleAtGate(section.list->size()));
     return expectIdle("before the end of its list");
   }
 
 private:
-  absl::Status beginTurns(uint32_t i, const Repeat &repeat) {
-    MESHWORK_RETURN_IF_ERROR(
-        expectIdle(absl::StrCat("before the repeat at ", section.where(i))));
-    ends.push_back(i + 1 + repeat.instructions());
-    restart();
-    return absl::OkStatus();
-  }
-
-  absl::Status endTurns(uint32_t i) {
-    for (; !ends.empty() && ends.back() <= i; ends.pop_back()) {
-      MESHWORK_RETURN_IF_ERROR(expectIdle("in its turn of a repeat"));
-      restart();
-    }
-    return absl::OkStatus();
-  }
-
-  /// Counts begin anew.
-  void restart() {
-    std::fill(std::begin(started), std::end(started), 0);
-    std::fill(std::begin(finished), std::end(finished), 0);
-    for (std::vector<uint32_t> &one : running)
-      one.clear();
+  /// Where counts begin anew.
+  absl::Status expectIdleAtGate(uint32_t i) const {
+    if (!channels.beginAnewAt(i))
+      return absl::OkStatus();
+    bool isBefore =
+        i < section.list->size() && section.list->Get(i)->op_as_Repeat();
+    return expectIdle(
+        isBefore ? absl::StrCat("before the repeat at ", section.where(i))
+                 : "in its turn of a repeat");
   }
 
   absl::Status visit(const Instruction &at, uint32_t i) {
     if (const Wait *wait = at.op_as_Wait())
-      return finish(*wait);
+      MESHWORK_RETURN_IF_ERROR(expectStarted(*wait));
     absl::Status status;
     forEachOperand(at, [&](const Operand &operand) {
       if (status.ok())
@@ -77,9 +61,11 @@ private:
     if (op && op->last_only() && !isOfMicrobatch(section.kind))
       return bad("is for the last microbatch, expected it in a list that runs "
                  "for each");
-    if (status.ok() && at.channel() > 0)
-      start(at, at.channel(), i);
-    return status;
+    MESHWORK_RETURN_IF_ERROR(status);
+    channels.pass(i, [&](uint32_t ended) { release(ended); });
+    if (at.channel() > 0)
+      hold(at, i);
+    return absl::OkStatus();
   }
 
   absl::Status expectFree(const Operand &operand) const {
@@ -99,54 +85,46 @@ private:
     return absl::OkStatus();
   }
 
-  void start(const Instruction &at, uint32_t channel, uint32_t i) {
-    uint32_t ordinal = ++started[channel];
+  void hold(const Instruction &at, uint32_t i) {
     forEachOperand(at, [&](const Operand &operand) {
       held[check.views[operand.view].buffer].push_back(
-          {operand.view, operand.written, channel, ordinal, i});
+          {operand.view, operand.written, at.channel(),
+           channels.started(at.channel()), i});
     });
-    running[channel].push_back(i);
   }
 
-  absl::Status finish(const Wait &wait) {
-    uint32_t channel = wait.channel();
-    if (wait.count() > started[channel])
-      return bad("waits for the first ", wait.count(), " of channel ", channel,
-                 ", which has started ", started[channel]);
-    while (finished[channel] < wait.count())
-      release(channel, running[channel][finished[channel]++]);
-    return absl::OkStatus();
+  absl::Status expectStarted(const Wait &wait) const {
+    uint32_t started = channels.started(wait.channel());
+    return wait.count() <= started
+               ? absl::OkStatus()
+               : bad("waits for the first ", wait.count(), " of channel ",
+                     wait.channel(), ", which has started ", started);
   }
 
   /// Instruction `index` has ended; until now its buffers were in use.
-  void release(uint32_t channel, uint32_t index) {
+  void release(uint32_t index) {
     forEachOperand(*section.list->Get(index), [&](const Operand &operand) {
-      const ViewInfo &view = check.views[operand.view];
-      auto found = held.find(view.buffer);
+      auto found = held.find(check.views[operand.view].buffer);
       if (found != held.end() &&
           std::erase_if(found->second,
-                        [&](const Held &one) {
-                          return one.channel == channel && one.index == index;
-                        }) > 0 &&
+                        [&](const Held &one) { return one.index == index; }) >
+              0 &&
           found->second.empty())
         held.erase(found);
     });
   }
 
   absl::Status expectIdle(const std::string &when) const {
-    for (uint32_t channel = 1; channel <= maxChannels; ++channel)
-      if (finished[channel] < started[channel])
-        return bad(section.where(running[channel][finished[channel]]),
-                   " is not waited for ", when);
-    return absl::OkStatus();
+    std::vector<uint32_t> left = channels.underWay();
+    return left.empty()
+               ? absl::OkStatus()
+               : bad(section.where(left.front()), " is not waited for ", when);
   }
 
   const ProgramCheck &check;
   const Section &section;
   absl::flat_hash_map<uint32_t, std::vector<Held>> held; // by buffer
-  uint32_t started[maxChannels + 1] = {}, finished[maxChannels + 1] = {};
-  std::vector<uint32_t> running[maxChannels + 1]; // indices, in order
-  std::vector<uint32_t> ends; // of counted repeats around, the outermost first
+  Channels channels;
 };
 } // namespace
 

@@ -1,4 +1,5 @@
 #include "lib/Plan/ProgramLives.h"
+#include "lib/Plan/Channels.h"
 #include "lib/Plan/Operands.h"
 #include <algorithm>
 #include <map>
@@ -11,30 +12,18 @@ namespace {
 class Toucher {
 public:
   Toucher(const Program &program, uint32_t list, Lives &lives)
-      : program(program), list(list), lives(lives) {}
+      : program(program), list(list), lives(lives),
+        channels(listOf(program, list)) {}
 
   void visit(const Instruction &at, uint32_t index) {
-    restartWhereTurnsEnd(index);
-    if (const Wait *wait = at.op_as_Wait())
-      return finish(*wait, index);
-    touch(at, index);
-    if (at.channel() > 0)
-      running[at.channel()].started.push_back(&at);
-    const Repeat *repeat = at.op_as_Repeat();
-    if (repeat && isCounted(*repeat)) {
-      ends.push_back(index + 1 + repeat->instructions());
-      running.clear();
-    }
+    if (!at.op_as_Wait())
+      touch(at, index);
+    channels.pass(index, [&](uint32_t ended) {
+      touch(*listOf(program, list).Get(ended), index);
+    });
   }
 
 private:
-  /// Where a turn of a counted repeat begins or ends nothing is under way, and
-  /// waits count anew.
-  void restartWhereTurnsEnd(uint32_t index) {
-    for (; !ends.empty() && ends.back() <= index; ends.pop_back())
-      running.clear();
-  }
-
   void touch(const Instruction &at, uint32_t index) {
     forEachOperand(at, [&](const Operand &operand) {
       const View &view = *program.views()->Get(operand.view);
@@ -44,23 +33,10 @@ private:
     });
   }
 
-  /// Whether the count is right is another question (PlanCheckAsync.cpp).
-  void finish(const Wait &wait, uint32_t index) {
-    Channel &of = running[wait.channel()];
-    for (; of.finished < std::min<size_t>(wait.count(), of.started.size());
-         ++of.finished)
-      touch(*of.started[of.finished], index);
-  }
-
-  struct Channel {
-    std::vector<const Instruction *> started;
-    size_t finished = 0;
-  };
   const Program &program;
   uint32_t list;
   Lives &lives;
-  std::map<uint32_t, Channel> running; // by number
-  std::vector<uint32_t> ends;          // of counted repeats around
+  Channels channels;
 };
 } // namespace
 

@@ -1,38 +1,24 @@
 // CudaExecutor: what products leave to collectives that run beside them.
 #include "runtime/device/cuda/Beside.h"
 #include "absl/strings/str_cat.h"
+#include "lib/Plan/Channels.h"
 #include "lib/Plan/StatusMacros.h"
 #include "runtime/device/cuda/CudaExecutor.h"
 #include <algorithm>
-#include <map>
+#include <set>
 
 namespace meshwork::runtime::cuda {
-namespace {
-struct Channel {
-  std::vector<bool> started; // whether each is a collective
-  uint32_t waited = 0;
-
-  bool mayMove() const {
-    return std::find(started.begin() + std::min<size_t>(waited, started.size()),
-                     started.end(), true) != started.end();
-  }
-};
-} // namespace
 
 std::vector<uint32_t> channelsBeside(const plan::Instructions &list) {
-  std::map<uint32_t, Channel> channels;
+  plan::Channels channels(list);
   std::vector<uint32_t> beside;
-  for (const plan::Instruction *instruction : list) {
-    if (const plan::Wait *wait = instruction->op_as_Wait()) {
-      uint32_t &waited = channels[wait->channel()].waited;
-      waited = std::max(waited, wait->count());
-    }
-    beside.push_back(static_cast<uint32_t>(
-        std::count_if(channels.begin(), channels.end(),
-                      [](const auto &one) { return one.second.mayMove(); })));
-    if (instruction->channel() > 0)
-      channels[instruction->channel()].started.push_back(
-          instruction->op_as_Collective());
+  for (uint32_t i = 0; i < list.size(); ++i) {
+    std::set<uint32_t> moving; // channels
+    for (uint32_t index : channels.underWay())
+      if (const plan::Instruction &at = *list.Get(index); at.op_as_Collective())
+        moving.insert(at.channel());
+    beside.push_back(static_cast<uint32_t>(moving.size()));
+    channels.pass(i, [](uint32_t) {});
   }
   return beside;
 }
