@@ -1,6 +1,7 @@
 #include "passes/verify/Shrink.h"
 
 #include "dialects/transformer/Transformer.h"
+#include "lib/Schedules/Generate.h"
 #include "mlir/IR/Verifier.h"
 #include "passes/verify/SizeRules.h"
 #include "llvm/ADT/StringExtras.h"
@@ -77,13 +78,18 @@ private:
 
   //===-- layers and batch --------------------------------------------------//
 
+  static int64_t stagesOf(const spec::Spec &spec) {
+    const spec::Pipeline &pipeline = spec.pipeline;
+    return int64_t{spec.stageRanks()} *
+           (pipeline.virtualStages > 0
+                ? pipeline.virtualStages
+                : schedules::ownVirtualStages(pipeline.schedule));
+  }
+
   void shrinkLayers() {
-    int64_t stages = small.spec.stageRanks() *
-                     std::max<int64_t>(large.pipeline.virtualStages, 1),
+    int64_t stages = stagesOf(small.spec), before = stagesOf(large),
             count = countLayers(loss);
     int64_t kept = stages > 1 ? stages * layersOfStage : layersWithoutStages;
-    int64_t before = int64_t{large.stageRanks()} *
-                     std::max<int64_t>(large.pipeline.virtualStages, 1);
     if (stages > 1 && count < before * layersOfStage)
       kept = stages + (count % before != 0);
     else if (stages > 1 && count % before != 0)

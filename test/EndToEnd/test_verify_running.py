@@ -68,6 +68,13 @@ class VerifyRunning(unittest.TestCase):
             told = self.verify(f"examples/{model}.json", f"examples/{spec}.toml", "--set", f"target.device={device}")
             self.assertIn("what one rank computes", told, f"{model} {spec} {device}")
 
+    def test_a_stage_keeps_a_layer_where_a_schedule_has_two_on_each_rank(self):
+        config = json.loads((shell.ROOT / "examples" / "llama-tiny.json").read_text())
+        self.space.write("five.json", json.dumps(config | {"num_hidden_layers": 5}))
+        self.space.write("v.toml", "[mesh]\naxes = [\"pp=2\"]\n[batch]\nglobal = 4\nmicro = 1\nsequence = 8\n"
+                                   "[pipeline]\nschedule = \"zb-v\"\n")
+        self.assertIn("what one rank computes", self.verify("five.json", "v.toml"))
+
     def test_16384_ranks_become_a_few(self):
         self.space.write("large.json", (shell.ROOT / "test" / "EndToEnd" / "llama-405b.json").read_text())
         self.space.write("large.toml", LARGE.format(method="ring"))
