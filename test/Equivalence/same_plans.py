@@ -5,7 +5,7 @@
     test/Equivalence/same_plans.py BEFORE/bin AFTER/bin --drawn 300     # more of the drawn specs
     test/Equivalence/same_plans.py BEFORE/bin AFTER/bin --only zero3 --keep FOLDER
 
-Cases are the examples, those of same_bits.py, and specs drawn at random; each is compiled for
+Cases are the examples, those of same_bits.py, FP8 weights, and specs drawn at random; each is compiled for
 x86-64-v3 and for sm_90a. What a build refuses, it must refuse in the same words. A case that differs
 is named with the first table of Plan.fbs that does. `--keep` remembers in a folder what a build said, so
 that a build that is compared often compiles each case once. Exit code 0 if nothing differs.
@@ -144,6 +144,15 @@ def recorded():
         yield case.name, json.dumps(same_bits.MODELS[case.model]), case.text()
 
 
+def fp8():
+    """Weights that ZeRO-3 gathers, as 8 bits: a list of their own casts them once a step."""
+    model = (EXAMPLES / "llama-tiny.json").read_text()
+    for name in ("dp2", "zero3"):
+        for casts in ("step", "microbatch"):
+            yield (f"fp8 {name} {casts}", model, (EXAMPLES / f"{name}.toml").read_text() +
+                   f'[precision]\ncompute = "bf16"\nmatmul = "fp8"\nweight_casts = "{casts}"\n')
+
+
 def draws(count):
     """Those of test_random_specs.py, by the same numbers."""
     for seed in range(1, count + 1):
@@ -155,7 +164,7 @@ def draws(count):
 
 
 def cases(count, pattern):
-    for name, model, spec in (*examples(), *recorded(), *draws(count)):
+    for name, model, spec in (*examples(), *recorded(), *fp8(), *draws(count)):
         for target in TARGETS:
             case = Case(name, model, spec, target)
             if pattern in case.name:
