@@ -197,6 +197,7 @@ std::unique_ptr<plan::ResultT> ProgramTables::result(ResultOp op) {
   auto entry = std::make_unique<plan::ResultT>();
   entry->kind = static_cast<plan::ResultKind>(op.getKind());
   entry->view = view(op.getView());
+  entry->name = op.getName().value_or("").str();
   return entry;
 }
 

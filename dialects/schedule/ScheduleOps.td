@@ -139,14 +139,16 @@ def Schedule_InputOp : Schedule_Op<"input"> {
 def Schedule_ResultOp : Schedule_Op<"result"> {
   let summary = "Names a view that the runtime reads after `update`";
   let description = [{
+    A metric has a name.
     (C1) one f32.
+    (C2) a `metric`, and nothing else, has a name.
     ```mlir
     schedule.result loss %loss : memref<f32, strided<[]>>
     ```
   }];
-  let arguments = (ins Schedule_ResultKindAttr:$kind, AnyMemRef:$view);
-  let assemblyFormat = "$kind $view attr-dict `:` type($view)";
-  let hasVerifier = 1; // C1
+  let arguments = (ins Schedule_ResultKindAttr:$kind, OptionalAttr<StrAttr>:$name, AnyMemRef:$view);
+  let assemblyFormat = "$kind ($name^)? $view attr-dict `:` type($view)";
+  let hasVerifier = 1; // C1 C2
 }
 def Schedule_ParameterOp : Schedule_Op<"parameter"> {
   let summary = "Names a trained tensor of `shape` and its states, each with the view of a rank's part of it";

@@ -31,6 +31,8 @@ inline constexpr ::llvm::StringLiteral gradientType =
     "transformer.gradient_type";
 inline constexpr ::llvm::StringLiteral maxPositions =
     "transformer.max_positions";
+inline constexpr ::llvm::StringLiteral balanceCoefficient =
+    "transformer.balance_coefficient";
 inline constexpr ::llvm::StringLiteral config = "transformer.config";
 inline constexpr ::llvm::StringLiteral modelFlops = "transformer.model_flops";
 inline constexpr ::llvm::StringLiteral palmAttentionFlops =

@@ -74,13 +74,18 @@ uint64_t bytesOfType(::mlir::Type type);
 /// Whether a step starts it at zero.
 inline bool startsAtZero(StateKind kind) {
   return kind == StateKind::gradient || kind == StateKind::loss ||
-         kind == StateKind::magnitude;
+         kind == StateKind::magnitude || kind == StateKind::metric;
+}
+/// Whether it is kept for a parameter, whose name it has, and not for the step.
+inline bool isOfParameter(StateKind kind) {
+  return kind != StateKind::loss && kind != StateKind::grad_norm &&
+         kind != StateKind::saturated && kind != StateKind::metric;
 }
 
 /// Which state an op reads or writes.
 struct StateKey {
   StateKind kind;
-  ::llvm::StringRef name;      // of the parameter; "" for the step's own
+  ::llvm::StringRef name;      // of the parameter or metric; else ""
   ::llvm::StringRef slot = {}; // of `optimizer` and `magnitude` only
   /// "weight", "first_moment": what it is to the parameter.
   ::llvm::StringRef role() const {

@@ -102,7 +102,7 @@ def Transformer_ActivationAttr : Transformer_EnumAttr<Transformer_Activation, "a
 def Transformer_StateKind : Transformer_Enum<"StateKind", "what is kept between microbatches or steps", [
   I32EnumCase<"weight", 0>, I32EnumCase<"master", 1>, I32EnumCase<"gradient", 2>,
   I32EnumCase<"optimizer", 3>, I32EnumCase<"loss", 4>, I32EnumCase<"grad_norm", 5>,
-  I32EnumCase<"magnitude", 6>, I32EnumCase<"saturated", 7>]>;
+  I32EnumCase<"magnitude", 6>, I32EnumCase<"saturated", 7>, I32EnumCase<"metric", 8>]>;
 def Transformer_StateKindAttr : Transformer_EnumAttr<Transformer_StateKind, "state">;
 
 def Transformer_StepInput : Transformer_Enum<"StepInput", "a scalar the launcher gives", [

@@ -29,8 +29,9 @@ def Transformer_Dialect : Dialect {
     (F5) `transformer.layer`, from 0 to 65535, is the layer of the model that
          the op is of.
     (F6) of the module: `transformer.gradient_type` is f32 or bf16,
-         `transformer.max_positions` a positive i64, `transformer.model_flops`
-         and `transformer.palm_attention_flops` are f64.
+         `transformer.max_positions` a positive i64, `transformer.model_flops`,
+         `transformer.palm_attention_flops` and
+         `transformer.balance_coefficient`, the model's own, are f64.
     (F7) `transformer.head` has no value: the op begins the head, which makes the
          loss with its gradient, so a step's backward list begins there.
     (F8) of the module: `transformer.config` is the text of the config.json that

@@ -226,6 +226,7 @@ constexpr Declared declared[] = {
     {facts::stage, false, isStage, "(F9)", "an i64 from 1 to 65535"},
     {facts::gradientType, true, isGradientType, "(F6)", "f32 or bf16"},
     {facts::maxPositions, true, isPositive, "(F6)", "a positive i64"},
+    {facts::balanceCoefficient, true, isF64, "(F6)", "an f64"},
     {facts::config, true, isName, "(F8)", "the text of a config.json"},
     {facts::modelFlops, true, isF64, "(F6)", "an f64"},
     {facts::palmAttentionFlops, true, isF64, "(F6)", "an f64"},

@@ -369,3 +369,20 @@ uint64_t HeadLossOp::getFlops() { return headFlops(getHidden(), getWeight()); }
 uint64_t HeadLossGradOp::getFlops() {
   return 3 * headFlops(getHidden(), getWeight());
 }
+
+//===-- auxiliary_loss ------------------------------------------------------//
+
+LogicalResult AuxiliaryLossOp::verify() {
+  if (getValue().getType() !=
+      RankedTensorType::get({}, Float32Type::get(getContext())))
+    return emitOpError() << "(C1) value is " << getValue().getType()
+                         << ", expected tensor<f32>";
+  if (!getCoefficient().isFinite())
+    return emitOpError("(C1) coefficient is not finite");
+  if (!StateKey::isSlot(getName()))
+    return emitOpError()
+           << "(C2) name is '" << getName()
+           << "', expected at most 32 lower-case letters, digits and _, a "
+              "letter first";
+  return success();
+}

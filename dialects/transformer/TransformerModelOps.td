@@ -215,4 +215,20 @@ def Transformer_HeadLossOp : Transformer_Op<"head_loss", [Pure, Transformer_Fact
   let hasVerifier = 1; // C1 C2
 }
 
+def Transformer_AuxiliaryLossOp : Transformer_Op<"auxiliary_loss", [MemoryEffects<[MemWrite]>]> {
+  let summary = "A number that training makes smaller beside the loss, and that a step tells under its own name";
+  let description = [{
+    Gradients are those of the function's loss plus `coefficient` times `value`, for each such op. The loss that a step
+    tells is the function's alone. Ops of one name add up. Of several microbatches the mean counts, as of the loss.
+    (C1) `value` is a `tensor<f32>`, `coefficient` finite.
+    (C2) `name` has at most 32 lower-case letters, digits and _, a letter first.
+    ```mlir
+    transformer.auxiliary_loss "balance_loss" coefficient 0.01, %balance : tensor<f32>
+    ```
+  }];
+  let arguments = (ins StrAttr:$name, F64Attr:$coefficient, Transformer_FloatTensor:$value);
+  let assemblyFormat = "$name `coefficient` $coefficient `,` $value attr-dict `:` type($value)";
+  let hasVerifier = 1; // C1 C2
+}
+
 #endif // MESHWORK_TRANSFORMER_MODEL_OPS

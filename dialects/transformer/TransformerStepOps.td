@@ -44,7 +44,7 @@ def Transformer_StageListOp : Transformer_Op<"stage_list"> {
 }
 
 def Transformer_StateOp : Transformer_KeptOp<"state", [], [Transformer_StateUse<"reads">, Transformer_Source<"false">, Transformer_TakesPadding, Transformer_LeavesPadding<"zero">, MemoryEffects<[MemRead]>, Transformer_StaysF32<"true">, Transformer_WeightGradient<"none">]> {
-  let summary = "Reads what is kept for a parameter, or for the step (empty name)";
+  let summary = "Reads what is kept for a parameter, or for the step: under its own name for a `metric`, else under none";
   let description = [{
     An optimizer keeps what it likes, each under a name: `slot`. Its elements are
     `initial`, or 0, before the first step. A `magnitude` is the largest one of a
@@ -89,10 +89,11 @@ def Transformer_AssignOp : Transformer_KeptOp<"assign", ["getPaddingNeeds"], [Tr
   let hasVerifier = 1; // C1
 }
 
-def Transformer_AccumulateOp : Transformer_KeptOp<"accumulate", ["getPaddingNeeds"], [Transformer_StateUse<"adds">, Transformer_Source<"false">, Transformer_LeavesPadding<"any">, MemoryEffects<[MemRead, MemWrite]>, Transformer_StaysF32<"false">, Transformer_WeightGradient<"moves">]> {
+def Transformer_AccumulateOp : Transformer_KeptOp<"accumulate", ["getPaddingNeeds", "readsF32"], [Transformer_StateUse<"adds">, Transformer_Source<"false">, Transformer_LeavesPadding<"any">, MemoryEffects<[MemRead, MemWrite]>, Transformer_StaysF32<"false">, Transformer_WeightGradient<"moves">]> {
   let summary = "Adds to state that a step starts at zero, or keeps the larger magnitude";
   let description = [{
-    (C1) is of `gradient`, `loss` or `magnitude`.
+    A `metric` is a number that a step tells beside its loss, read in f32.
+    (C1) is of `gradient`, `loss`, `magnitude` or `metric`.
     (C2) `magnitude`, and nothing else, has a slot, as at `state`.
     ```mlir
     transformer.accumulate gradient "wte.weight", %g : tensor<8xf32, #transformer.dims<embed>>

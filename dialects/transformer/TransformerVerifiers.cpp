@@ -257,9 +257,11 @@ LogicalResult AssignOp::verify() {
   return verifySlot(*this, getKind(), getSlot());
 }
 
+bool AccumulateOp::readsF32(unsigned) { return getKind() == StateKind::metric; }
+
 LogicalResult AccumulateOp::verify() {
   if (!startsAtZero(getKind()))
     return emitOpError() << "(C1) adds to " << stringifyStateKind(getKind())
-                         << ", expected gradient, loss or magnitude";
+                         << ", expected gradient, loss, magnitude or metric";
   return verifySlot(*this, getKind(), getSlot(), "(C2)");
 }

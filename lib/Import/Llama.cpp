@@ -26,6 +26,8 @@ public:
     text.alias("lse", {batch, heads, sequence});
     text.alias("ffn", inner);
     text.maxPositions(m.maxPositions);
+    if (m.mixture)
+      text.balanceCoefficient(m.mixture->balanceCoefficient);
     text.rotary(m.rope.inverseFrequencies, m.rope.scale);
   }
 

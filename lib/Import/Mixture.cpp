@@ -46,18 +46,19 @@ void readLayers(Config &config, Mixture &m) {
     m.layers[static_cast<size_t>(one.integer)] = false;
 }
 
-/// What would change the loss and is not there yet.
-void checkLosses(Config &config) {
+/// The coefficient counts only with output_router_logits.
+void readLosses(Config &config, Mixture &m) {
+  constexpr const char *key = "router_aux_loss_coef";
+  constexpr double most = 1e30; // of an f32 much is left
+  double coefficient = config.notNegative(key, 0.001);
+  if (coefficient > most)
+    config.error(key, "found a number above 1e30, expected one from 0 to 1e30");
   if (config.boolean("output_router_logits", false))
-    config.error("output_router_logits",
-                 "found true, which adds a loss for even routing; that is not "
-                 "supported yet, expected false");
+    m.balanceCoefficient = coefficient;
   if (config.notNegative("router_jitter_noise", 0) != 0)
     config.error("router_jitter_noise",
                  "found a number above 0; noise of the router's input is not "
                  "supported, expected 0");
-  // It counts only with output_router_logits.
-  (void)config.notNegative("router_aux_loss_coef", 0.001);
 }
 
 void nameFiles(bool isQwen, Mixture &m) {
@@ -101,7 +102,7 @@ std::optional<Mixture> readMixture(Config &config, const std::string &family,
   m.isNormalized = !isQwen || config.boolean("norm_topk_prob", false);
   if (isQwen)
     readLayers(config, m);
-  checkLosses(config);
+  readLosses(config, m);
   nameFiles(isQwen, m);
   return m;
 }

@@ -13,8 +13,9 @@ namespace meshwork::importer {
 
 struct Mixture {
   int64_t experts, choices, ffn;
-  bool isNormalized;        // the weights of a token's choices add up to 1
-  std::vector<bool> layers; // that have one
+  bool isNormalized;             // the weights of a token's choices add up to 1
+  double balanceCoefficient = 0; // of the loss for even routing
+  std::vector<bool> layers;      // that have one
   // Names in files: of the block, and of an expert's projections.
   std::string block, gate, up, down;
 

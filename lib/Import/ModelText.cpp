@@ -271,6 +271,9 @@ std::string ModelText::finish(const std::vector<std::string> &header) const {
   if (positions > 0)
     attributes = "transformer.max_positions = " + std::to_string(positions) +
                  " : i64,\n    ";
+  if (balance > 0)
+    attributes += "transformer.balance_coefficient = " + mlirFloat(balance) +
+                  " : f64,\n    ";
   attributes += "transformer.config = " + mlirString(configText);
   return text + aliases + "\nmodule @" + moduleName + " attributes {" +
          attributes +

@@ -54,6 +54,8 @@ public:
   void alias(const std::string &name, const Dims &dims);
   /// Longer sequences are warned of; 0: none are.
   void maxPositions(int64_t count) { positions = count; }
+  /// Of the loss for even routing of experts; 0: none.
+  void balanceCoefficient(double value) { balance = value; }
   /// Kept with the model, for whoever writes its weights for others to load.
   void config(std::string json) { configText = std::move(json); }
   /// A comment line, after an empty line; parameters from here on are of
@@ -120,6 +122,7 @@ private:
   std::map<std::string, std::string> aliasOfType;
   uint64_t parameters = 0;
   int64_t positions = 0;
+  double balance = 0;
   std::optional<int64_t> layer; // of the section
 };
 

@@ -1,5 +1,7 @@
 // Inputs and results, by what each says of itself.
+#include "absl/strings/ascii.h"
 #include "lib/Plan/CheckOperandsParts.h"
+#include <algorithm>
 
 namespace meshwork::plan {
 namespace {
@@ -73,9 +75,24 @@ absl::Status checkInput(const Input &input, const ViewInfo &view) {
   return ruled("C1", checkForm(input.kind(), view, name));
 }
 
+bool isStateName(const flatbuffers::String *name) {
+  return name && name->size() > 0 && name->size() <= 32 &&
+         absl::ascii_islower(name->c_str()[0]) &&
+         std::all_of(name->begin(), name->end(), [](char c) {
+           return absl::ascii_islower(c) || absl::ascii_isdigit(c) || c == '_';
+         });
+}
+
 absl::Status checkResult(const Result &result, const ViewInfo &view) {
-  return ruled(
-      "C1", expectNumber(view, EnumNameResultKind(result.kind()), DType::f32));
+  const char *kind = EnumNameResultKind(result.kind());
+  bool isMetric = result.kind() == ResultKind::metric;
+  if (isMetric ? !isStateName(result.name()) : result.name() != nullptr)
+    return misfit("C2", kind, " is called ",
+                  result.name() ? quote(result.name()) : "nothing",
+                  isMetric ? ", expected at most 32 lower-case letters, digits "
+                             "and _, a letter first"
+                           : ", expected no name");
+  return ruled("C1", expectNumber(view, kind, DType::f32));
 }
 
 } // namespace meshwork::plan

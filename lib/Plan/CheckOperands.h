@@ -35,6 +35,8 @@ absl::Status checkPlace(Operation operation, const ListShape &list);
 /// where all repeats around it are counted.
 absl::Status checkInRepeat(const Instruction &instruction, bool areCounted);
 
+/// Whether a state, or a metric, may be called so.
+bool isStateName(const flatbuffers::String *name);
 /// What an input or a result, of a known kind, says of its own view.
 absl::Status checkInput(const Input &input, const ViewInfo &view);
 absl::Status checkResult(const Result &result, const ViewInfo &view);

@@ -93,13 +93,6 @@ absl::Status checkPart(const ProgramCheck &check, const Parameter &parameter,
   return absl::OkStatus();
 }
 
-bool isStateName(const flatbuffers::String *name) {
-  return name && name->size() <= 32 && absl::ascii_islower(name->c_str()[0]) &&
-         std::all_of(name->begin(), name->end(), [](char c) {
-           return absl::ascii_islower(c) || absl::ascii_isdigit(c) || c == '_';
-         });
-}
-
 absl::Status checkState(const ProgramCheck &check, const Parameter &parameter,
                         const State &state) {
   using Role = StateRole;

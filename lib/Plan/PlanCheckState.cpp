@@ -1,6 +1,7 @@
 // Inputs and results: what the runtime itself writes and reads.
 #include "lib/Plan/PlanCheckInternal.h"
 #include "lib/Plan/Shards.h"
+#include <set>
 
 namespace meshwork::plan {
 namespace {
@@ -93,12 +94,15 @@ absl::Status checkInput(const ProgramCheck &check, const Input &input,
 }
 
 absl::Status checkResult(const ProgramCheck &check, const Result &result,
-                         uint32_t &seen) {
+                         uint32_t &seen, std::set<std::string> &metrics) {
   if (result.kind() > ResultKind::MAX)
     return bad("unknown kind ", static_cast<int>(result.kind()));
   const char *name = EnumNameResultKind(result.kind());
+  bool isMetric = result.kind() == ResultKind::metric;
   MESHWORK_RETURN_IF_ERROR(
-      noteKind(static_cast<int>(result.kind()), true, name, seen));
+      noteKind(static_cast<int>(result.kind()), !isMetric, name, seen));
+  if (result.name() && !metrics.insert(result.name()->str()).second)
+    return bad("metric ", quote(result.name()), " is there twice");
   auto view = findView(check, result.view(), name);
   MESHWORK_RETURN_IF_ERROR(view.status());
   MESHWORK_RETURN_IF_ERROR(checkResult(result, **view));
@@ -112,8 +116,10 @@ absl::Status checkState(const ProgramCheck &check) {
     if (absl::Status status = checkInput(check, *input, seen); !status.ok())
       return bad("inputs: ", status.message());
   seen = 0;
+  std::set<std::string> metrics;
   for (const Result *result : orEmpty(check.program.results()))
-    if (absl::Status status = checkResult(check, *result, seen); !status.ok())
+    if (absl::Status status = checkResult(check, *result, seen, metrics);
+        !status.ok())
       return bad("results: ", status.message());
   if (!(seen & 1u << static_cast<int>(ResultKind::loss)))
     return bad("results: there is no loss");

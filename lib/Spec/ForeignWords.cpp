@@ -16,6 +16,9 @@ constexpr const char *global = "batch.global = 32";
 constexpr const char *sequence = "batch.sequence = 64";
 constexpr const char *sizes = "; all axes stand in that one list";
 constexpr const char *ep = R"(mesh.axes = ["ep=2"])";
+constexpr const char *perLayer = "; here the loss is a mean over layers, and k "
+                                 "where routing is even, with k "
+                                 "choices a token: Megatron's is a sum, and 1";
 constexpr const char *noOffload =
     "this version offloads nothing to the host; zero.stage and "
     "recompute.policy save memory";
@@ -72,6 +75,11 @@ constexpr ForeignKey keys[] = {
     {"expert_parallel_size", ep, sizes},
     {"ici_expert_parallelism", ep, sizes},
     {"num_experts", "", ofModel},
+    {"moe_aux_loss_coeff", "experts.balance_coefficient = 0.01", perLayer},
+    {"router_aux_loss_coef", "experts.balance_coefficient = 0.01"},
+    {"aux_loss_coef", "experts.balance_coefficient = 0.01"},
+    {"moe_z_loss_coeff", "experts.z_coefficient = 0.001",
+     "; here the loss is a mean over layers, not their sum"},
     {"sequence_parallel", R"(shard.residual_sequence = ["tp"])"},
     {"enable_sequence_parallel", R"(shard.residual_sequence = ["tp"])"},
     {"disable_loss_parallel", "shard.vocab = []"},

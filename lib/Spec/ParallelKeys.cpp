@@ -3,6 +3,7 @@
 #include <cmath>
 #include <limits>
 
+#include "lib/Optimizer/Optimizer.h"
 #include "lib/Spec/KeyKinds.h"
 #include "lib/Spec/Keys.h"
 #include "lib/Spec/ScheduleNames.h"
@@ -225,6 +226,37 @@ Key expertsBound() {
   return key;
 }
 
+/// Not printed where no spec gives it: a model without experts has none.
+Key coefficient(const char *name, std::optional<double> Experts::*field) {
+  Key key{"experts", name, "0 or a number from 1e-30 to 1e30", {}, {},
+          false,     {}};
+  key.read = [field](const Value &value, Spec &spec) {
+    bool isNumber =
+        value.kind == Value::Kind::integer || value.kind == Value::Kind::number;
+    if (!isNumber || !optimizer::magnitude.holds(value.number))
+      return false;
+    spec.experts.*field = value.number;
+    return true;
+  };
+  key.print = [field](const Spec &s) -> std::optional<std::string> {
+    std::optional<double> given = s.experts.*field;
+    return given ? std::optional(tomlNumber(*given)) : std::nullopt;
+  };
+  return key;
+}
+
+Key expertsBalance() {
+  Key key = word<Balance>("experts", "balance", [](Spec &s) -> Balance & {
+    return s.experts.balance;
+  });
+  key.print = [](const Spec &s) -> std::optional<std::string> {
+    if (s.experts.balance == Balance::ofModel)
+      return std::nullopt;
+    return tomlString(wordOf(s.experts.balance));
+  };
+  return key;
+}
+
 } // namespace
 
 void addParallelKeys(std::vector<Key> &keys) {
@@ -252,6 +284,10 @@ void addParallelKeys(std::vector<Key> &keys) {
   keys.push_back(layout);
   keys.push_back(expertsExchange());
   keys.push_back(expertsBound());
+  keys.push_back(expertsBalance());
+  keys.push_back(
+      coefficient("balance_coefficient", &Experts::balanceCoefficient));
+  keys.push_back(coefficient("z_coefficient", &Experts::zCoefficient));
   keys.push_back(pipelineSchedule());
   keys.push_back(virtualStages());
   keys.push_back(layersOfStages());

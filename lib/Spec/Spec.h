@@ -38,12 +38,19 @@ enum class When { useful, always, never };
 /// How tokens reach experts of other ranks; `byCost`, "auto", is chosen when a
 /// model is compiled.
 enum class Exchange { byCost, gathered, allToAll };
+/// What makes a router choose experts evenly: one product of shares and scores
+/// for all layers, one for each, or nothing.
+enum class Balance { ofModel, ofLayer, none };
 
 struct Experts {
   Exchange exchange = Exchange::byCost;
   /// Slots of a rank for each other rank's tokens, by how many an even choice
   /// needs; infinite, "worst": one for each token.
   double bound = 1.25;
+  Balance balance = Balance::ofModel;
+  /// What these losses are multiplied with; none: as the model says, and 0 of
+  /// the router's z-loss.
+  std::optional<double> balanceCoefficient, zCoefficient;
 };
 
 /// How ranks with parts of a sequence compute attention; `byCost`, "auto", is

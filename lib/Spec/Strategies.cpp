@@ -68,7 +68,16 @@ private:
                                   exchanged + "]");
   }
 
+  void checkBalance() {
+    if (given("experts.balance_coefficient") &&
+        spec.experts.balance == Balance::none)
+      error("experts.balance_coefficient",
+            "has no meaning with experts.balance = \"none\"; leave one of the "
+            "lines out");
+  }
+
   void checkExperts() {
+    checkBalance();
     if (!sound({"shard.experts", "mesh.axes", "experts.exchange"}))
       return;
     for (const char *key : {"experts.exchange", "experts.bound"})

@@ -73,6 +73,13 @@ template <> std::span<const Word<Exchange>> words() {
   return list;
 }
 
+template <> std::span<const Word<Balance>> words() {
+  static constexpr Word<Balance> list[] = {{"model", Balance::ofModel},
+                                           {"layer", Balance::ofLayer},
+                                           {"none", Balance::none}};
+  return list;
+}
+
 template <> std::span<const Word<layout::DimLayout>> words() {
   static constexpr Word<layout::DimLayout> list[] = {
       {"zigzag", layout::DimLayout::zigzag},

@@ -54,6 +54,7 @@ public:
     findActive();
     builder.setInsertionPoint(terminator);
     gradients[loss] = number(loss, builder.getF32FloatAttr(1));
+    takeAuxiliaryLosses();
     SmallVector<Operation *> forward;
     for (Operation &op : function.getBody().front().without_terminator())
       forward.push_back(&op);
@@ -85,6 +86,23 @@ public:
   }
 
 private:
+  /// Each is added up as a metric where it stands.
+  void takeAuxiliaryLosses() {
+    for (auto op :
+         llvm::make_early_inc_range(function.getOps<AuxiliaryLossOp>())) {
+      auto coefficient =
+          static_cast<float>(op.getCoefficient().convertToDouble());
+      if (active.contains(op.getValue()) && coefficient != 0)
+        add(op.getValue(),
+            number(op.getValue(), builder.getF32FloatAttr(coefficient)));
+      OpBuilder there(op);
+      AccumulateOp::create(there, op.getLoc(),
+                           StateKey{StateKind::metric, op.getName()},
+                           op.getValue());
+      op.erase();
+    }
+  }
+
   /// Values that some parameter changes: only they need gradients.
   void findActive() {
     for (Operation &op : function.getBody().front())

@@ -8,6 +8,7 @@
 #include "lib/Optimizer/Optimizer.h"
 #include "mlir/Dialect/Func/IR/FuncOps.h"
 #include "passes/autodiff/Passes.h"
+#include <set>
 
 using namespace mlir;
 namespace meshwork::autodiff {
@@ -102,8 +103,7 @@ struct BuildUpdatePass : impl::BuildUpdatePassBase<BuildUpdatePass> {
       gradients.push_back(
           StateOp::create(b, withElement(parameter.getType(), b.getF32Type()),
                           StateKey{StateKind::gradient, parameter.getName()}));
-    StateKey ofLoss{StateKind::loss, ""};
-    AssignOp::create(b, ofLoss, StateOp::create(b, scalarType(), ofLoss));
+    assignNumbers(b, microbatch);
     Value factor = buildClipping(b, gradients);
     SmallVector<Value> scalars = {factor, input(b, StepInput::learning_rate)};
     for (double base : method->corrections(values))
@@ -111,6 +111,20 @@ struct BuildUpdatePass : impl::BuildUpdatePassBase<BuildUpdatePass> {
     for (auto [parameter, gradient] : llvm::zip_equal(parameters, gradients))
       buildParameter(b, parameter, gradient, scalars);
     func::ReturnOp::create(b);
+  }
+
+  /// The loss and what a step tells beside it. All are read before one is
+  /// written: sums over ranks go behind the last that is read.
+  void assignNumbers(ImplicitLocOpBuilder &b, func::FuncOp microbatch) {
+    std::set<StateKey> keys = {{StateKind::loss, ""}};
+    for (auto op : microbatch.getOps<AccumulateOp>())
+      if (op.getKind() == StateKind::metric)
+        keys.insert(op.getKey());
+    SmallVector<Value> numbers;
+    for (const StateKey &key : keys)
+      numbers.push_back(StateOp::create(b, scalarType(), key));
+    for (auto [key, number] : llvm::zip_equal(keys, numbers))
+      AssignOp::create(b, key, number);
   }
 
   RankedTensorType scalarType() {

@@ -73,6 +73,11 @@ class parser<meshwork::spec::Type>
   using WordParser::WordParser;
 };
 template <>
+class parser<meshwork::spec::Balance>
+    : public meshwork::options::WordParser<meshwork::spec::Balance> {
+  using WordParser::WordParser;
+};
+template <>
 class parser<meshwork::spec::Device>
     : public meshwork::options::WordParser<meshwork::spec::Device> {
   using WordParser::WordParser;

@@ -29,7 +29,8 @@ public:
   LogicalResult run() {
     addShared();
     prune();
-    return failure(failed(addUpNorm()) || failed(addUpLoss()));
+    addUpNumbers();
+    return addUpNorm();
   }
 
 private:
@@ -67,7 +68,7 @@ private:
   /// axis, so one between them that has no such parameter adds zeros.
   void addShared() {
     for (auto state : llvm::to_vector(function.getOps<StateOp>())) {
-      if (!startsAtZero(state.getKind()) ||
+      if (!startsAtZero(state.getKind()) || !isOfParameter(state.getKind()) ||
           coordinates.lookup(state.getName()).size() < 2)
         continue;
       Value value = state;
@@ -117,7 +118,7 @@ private:
       if (passed.contains(&op))
         continue;
       if (auto state = dyn_cast<StateOp>(op);
-          state && !state.getName().empty() && !isHere(state.getName()))
+          state && isOfParameter(state.getKind()) && !isHere(state.getName()))
         gone.insert(&op);
       else if (isSum(&op))
         dropTerms(cast<MapOp>(op));
@@ -174,23 +175,28 @@ private:
     return success();
   }
 
-  /// It stands first, so that the sum over the data is one with this.
-  LogicalResult addUpLoss() {
-    for (auto state : llvm::to_vector(function.getOps<StateOp>())) {
-      if (state.getKind() != StateKind::loss)
-        continue;
-      Value loss = state;
-      if (loss.hasOneUse())
-        if (auto sum = dyn_cast<mesh::AllReduceOp>(*loss.user_begin())) {
-          SmallVector<Attribute> axes = {placement.axis};
-          llvm::append_range(axes, sum.getAxes());
-          sum.setAxesAttr(builder.getArrayAttr(axes));
-          return success();
-        }
-      allReduce(loss, "loss", "is made by the last stage");
-      return success();
+  /// The loss, and what a step tells beside it: some stage has made it, and the
+  /// others add zero.
+  void addUpNumbers() {
+    for (auto state : llvm::to_vector(function.getOps<StateOp>()))
+      if (state.getKind() == StateKind::loss)
+        addUp(state, "loss", "is made by the last stage");
+      else if (state.getKind() == StateKind::metric)
+        addUp(state, state.getName(), "is made by the stages");
+  }
+
+  /// The sum over the data is one with this, where there is one.
+  void addUp(Value number, StringRef name, StringRef reason) {
+    auto sum = number.hasOneUse()
+                   ? dyn_cast<mesh::AllReduceOp>(*number.user_begin())
+                   : mesh::AllReduceOp();
+    if (!sum) {
+      allReduce(number, name.str(), reason);
+      return;
     }
-    return success();
+    SmallVector<Attribute> axes = {placement.axis};
+    llvm::append_range(axes, sum.getAxes());
+    sum.setAxesAttr(builder.getArrayAttr(axes));
   }
 
   func::FuncOp function;

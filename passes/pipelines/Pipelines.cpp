@@ -56,6 +56,12 @@ void buildStep(OpPassManager &passes, const spec::Spec &spec) {
     passes.addPass(transform::createSeparateDocumentsPass());
   if (!spec.batch.documentEndLoss)
     passes.addPass(transform::createCountTargetsPass());
+  transform::RouterLossesPassOptions routers;
+  routers.balance = spec.experts.balance;
+  routers.balanceCoefficient = spec.experts.balanceCoefficient.value_or(-1);
+  routers.zCoefficient = spec.experts.zCoefficient.value_or(0);
+  routers.microbatches = spec.microbatches();
+  passes.addPass(transform::createRouterLossesPass(routers));
   // Autodiff knows primitive ops only; equal subexpressions (rotary tables) are
   // merged first so that it visits each once.
   passes.addPass(transform::createDecomposePass());

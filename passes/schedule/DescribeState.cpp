@@ -124,17 +124,24 @@ LogicalResult describeState(func::FuncOp function, Lowering &to) {
     describeParameter(op, slots->lookup(op.getName()), to);
   describeInputs(function, to);
   auto scalar = RankedTensorType::get({}, builder.getF32Type());
-  auto result = [&](ResultKind kind, StateKind state) {
+  auto result = [&](ResultKind kind, StateKind state, StringRef name = "") {
     Location loc = builder.program.getLoc();
-    Place place = to.placement.states.of({state, ""}, scalar);
-    ResultOp::create(builder, loc, kind, builder.view(loc, place));
+    Place place = to.placement.states.of({state, name}, scalar);
+    ResultOp::create(builder, loc, kind,
+                     name.empty() ? StringAttr() : builder.getStringAttr(name),
+                     builder.view(loc, place));
   };
   result(ResultKind::loss, StateKind::loss);
   result(ResultKind::grad_norm, StateKind::grad_norm);
+  llvm::SetVector<StringRef> metrics;
   for (auto update : module.getOps<func::FuncOp>())
     for (auto assign : update.getOps<AssignOp>())
       if (assign.getKind() == StateKind::saturated)
         result(ResultKind::saturated, StateKind::saturated);
+      else if (assign.getKind() == StateKind::metric)
+        metrics.insert(assign.getName());
+  for (StringRef name : metrics)
+    result(ResultKind::metric, StateKind::metric, name);
   return success();
 }
 

@@ -93,7 +93,8 @@ LogicalResult lowerUpdate(func::FuncOp function, Lowering &to) {
   llvm::SmallDenseSet<Operation *> ofLoss;
   for (auto op : function.getOps<mesh::CollectiveOpInterface>())
     if (auto state = op->getOperand(0).getDefiningOp<StateOp>();
-        state && state.getKind() == StateKind::loss) {
+        state && (state.getKind() == StateKind::loss ||
+                  state.getKind() == StateKind::metric)) {
       ofLoss.insert(op);
       if (failed(to.buckets.add(op)))
         return failure();

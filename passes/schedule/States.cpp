@@ -75,6 +75,7 @@ Place States::of(StateKey key, RankedTensorType type) {
   case StateKind::loss:
   case StateKind::grad_norm:
   case StateKind::saturated:
+  case StateKind::metric:
     kind = BufferKind::results;
     break;
   case StateKind::master:

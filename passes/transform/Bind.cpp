@@ -86,6 +86,8 @@ struct BindPass : impl::BindPassBase<BindPass> {
   /// sum is the step's mean. A number that heads can take in, they do.
   void divideLoss(func::FuncOp function) {
     auto count = static_cast<double>(microbatches);
+    for (auto op : function.getOps<AuxiliaryLossOp>())
+      op.getValueMutable().assign(quotient(op, op.getValue(), count));
     Operation *end = function.getBody().front().getTerminator();
     SmallVector<OpOperand *> terms = {&end->getOpOperand(0)};
     while (!terms.empty()) {

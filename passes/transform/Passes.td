@@ -113,6 +113,49 @@ def RestartPositionsPass : Pass<"transformer-restart-positions", "::mlir::Module
   }];
 }
 
+def RouterLossesPass : Pass<"transformer-router-losses", "::mlir::ModuleOp"> {
+  let summary = "Adds losses that make routers choose experts evenly";
+  let description = [{
+    After `-transformer-bind`. Of E experts, f is how often each was chosen by the tokens of one sequence, by how many
+    tokens these are, and P the mean of its softmax over them. The balance loss is E times the sum of f P: k where
+    each token chooses k and all experts equally often. Of the `model`, f and P are first averaged over layers (as
+    Hugging Face's classes do); of a `layer`, the losses of layers are averaged. The z-loss is the mean over layers and
+    tokens of the square of log-sum-exp of the scores. Both are means over the sequences of a step.
+
+    ```mlir
+    // meshwork-opt -transformer-router-losses="balance-coefficient=0.01"
+    !ids = tensor<2x8xi32, #transformer.dims<batch, sequence>>
+    !x = tensor<2x8x4xf32, #transformer.dims<batch, sequence, embed>>
+    !s = tensor<2x8x4xf32, #transformer.dims<batch, sequence, routed>>
+    !c = tensor<2x8x2xf32, #transformer.dims<batch, sequence, choices>>
+    !n = tensor<2x8x2xi32, #transformer.dims<batch, sequence, choices>>
+    !w = tensor<4x8x4xf32, #transformer.dims<experts, expert_ffn, embed>>
+    !d = tensor<4x4x8xf32, #transformer.dims<experts, embed, expert_ffn>>
+    func.func @loss(%tokens: !ids, %targets: !ids, %x: !x, %s: !s, %w: !w, %d: !d) -> !x {
+      %choices = transformer.top_k %s : !s -> !n
+      %weights = transformer.pick %s at %choices : !s, !n -> !c
+      %y = transformer.experts silu %x, %choices, %weights gate %w up %w down %d : !x, !n, !c, !w, !d
+      return %y : !x
+    }
+    // becomes
+    %ones = transformer.map ...
+    ...
+    %chosen = transformer.pick_grad %ones at %choices : ...
+    %f = transformer.reduce add %chosen over ...
+    %scores = transformer.softmax %s : ...
+    %p = transformer.reduce add %scores over ...
+    ...
+    %sum = transformer.reduce add %terms over ...
+    transformer.auxiliary_loss "balance_loss" coefficient 1.000000e-02, %sum : tensor<f32>
+    ```
+  }];
+  let options = [
+    Option<"balance", "balance", "::meshwork::spec::Balance", "::meshwork::spec::Balance::ofModel", "model, layer or none">,
+    Option<"balanceCoefficient", "balance-coefficient", "double", "-1", "of the balance loss; below 0: the model's own">,
+    Option<"zCoefficient", "z-coefficient", "double", "0", "of the router's z-loss">,
+    Option<"microbatches", "microbatches", "int64_t", "1", "microbatches of a step">];
+}
+
 def DecomposePass : Pass<"transformer-decompose", "::mlir::ModuleOp"> {
   let summary = "Replaces model ops by primitive ops";
   let description = [{

@@ -81,6 +81,8 @@ StepEnd endOf(const Interpreter &one) {
       end.loss = value[0];
     else if (key.kind == StateKind::grad_norm)
       end.gradNorm = value[0];
+    else if (key.kind == StateKind::metric)
+      end.metrics[key.name] = value[0];
     else
       end.states[{key.name, role.str()}] = value;
   }

@@ -150,6 +150,8 @@ public:
     numbers.emplace("loss", Tensor::scalar(expected.loss));
     if (expected.gradNorm)
       numbers.emplace("grad_norm", Tensor::scalar(*expected.gradNorm));
+    for (const auto &[name, number] : expected.metrics)
+      numbers.emplace(name, Tensor::scalar(number));
     for (const auto &[name, whole] : expected.states)
       if (kept.count(name.text()))
         all.emplace(name.text(), whole);
@@ -176,7 +178,9 @@ public:
   absl::Status addResults(RankState &state) {
     for (const plan::Result *result :
          plan::orEmpty(state.program().results())) {
-      auto found = all.find(plan::EnumNameResultKind(result->kind()));
+      auto found =
+          all.find(result->name() ? result->name()->str()
+                                  : plan::EnumNameResultKind(result->kind()));
       if (found == all.end())
         continue;
       absl::StatusOr<Tensor> value = state.read(state.view(result->view()));

@@ -3,6 +3,7 @@
 #pragma once
 
 #include "passes/verify/Machine.h"
+#include <map>
 
 namespace meshwork::verify {
 
@@ -20,6 +21,7 @@ struct StepEnd {
   WholeStates states;
   double loss = 0;
   std::optional<double> gradNorm;
+  std::map<std::string, double> metrics;
 };
 
 /// What a step begins with: weights around 0, those of one dim around 1; what

@@ -92,6 +92,8 @@ absl::Status Rank::runToLook(uint64_t step, double learningRate,
   MESHWORK_RETURN_IF_ERROR(lossReadout->start(placeOf(plan::ResultKind::loss)));
   MESHWORK_RETURN_IF_ERROR(
       normReadout->start(placeOf(plan::ResultKind::grad_norm)));
+  for (auto [metric, readout] : metricReadouts)
+    MESHWORK_RETURN_IF_ERROR(readout->start(ofPlan.places[metric->view()]));
   std::optional<uint64_t> saturated = placeOf(plan::ResultKind::saturated);
   return saturated ? saturatedReadout->start(saturated) : absl::OkStatus();
 }
@@ -108,6 +110,11 @@ absl::StatusOr<Rank::Look> Rank::look() {
   if (placeOf(plan::ResultKind::saturated)) {
     MESHWORK_ASSIGN_OR_RETURN(saturated, saturatedReadout->wait());
     found.saturated = saturated;
+  }
+  for (auto [metric, readout] : metricReadouts) {
+    absl::StatusOr<float> value = readout->wait();
+    MESHWORK_RETURN_IF_ERROR(value.status());
+    found.metrics.push_back({metric->name()->str(), *value});
   }
   return found;
 }

@@ -9,6 +9,7 @@
 #include "runtime/io/Tokens.h"
 #include "runtime/machine/Clock.h"
 #include "runtime/machine/Executor.h"
+#include "runtime/rank/Metric.h"
 #include "runtime/rank/SampleRows.h"
 #include <map>
 #include <optional>
@@ -60,6 +61,7 @@ public:
     std::optional<float> gradNorm;
     /// Tensors that FP8 has cut something off; of a plan that may.
     std::optional<float> saturated;
+    std::vector<Metric> metrics;
     /// Why samples could not be read. The step has then run on others, as peers
     /// wait for its collectives; its results mean nothing.
     absl::Status input;
@@ -169,6 +171,7 @@ private:
   bool hasTargets = true;   // likewise
   Readout *lossReadout = nullptr, *normReadout = nullptr,
           *saturatedReadout = nullptr;
+  std::vector<std::pair<const plan::Result *, Readout *>> metricReadouts;
   // Times are differences, so the step before keeps its own.
   Readout *endReadouts[2] = {};
 };

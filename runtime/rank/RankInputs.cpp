@@ -166,6 +166,12 @@ absl::Status Rank::makeReadouts() {
   for (Readout **one : {&lossReadout, &normReadout, &saturatedReadout,
                         &endReadouts[0], &endReadouts[1]})
     MESHWORK_ASSIGN_OR_RETURN(*one, executor->addReadout());
+  for (const plan::Result *result : orEmpty(program().results()))
+    if (result->kind() == plan::ResultKind::metric) {
+      metricReadouts.emplace_back(result, nullptr);
+      MESHWORK_ASSIGN_OR_RETURN(metricReadouts.back().second,
+                                executor->addReadout());
+    }
   return absl::OkStatus();
 }
 

@@ -1,5 +1,6 @@
 #include "runtime/rank/Report.h"
 #include "absl/strings/str_format.h"
+#include "absl/strings/str_join.h"
 #include "meshwork/Text/Escape.h"
 #include "runtime/io/IoStatus.h"
 #include "runtime/machine/Memory.h"
@@ -38,7 +39,17 @@ std::string normText(const StepReport &r) {
                  : std::string(),
       r.saturated.value_or(0) > 0
           ? absl::StrFormat("  %.0f saturated in FP8", *r.saturated)
-          : std::string());
+          : std::string(),
+      absl::StrJoin(r.metrics, "", [](std::string *to, const Metric &one) {
+        absl::StrAppendFormat(to, "  %s %.4g", one.name,
+                              withoutSign(one.value));
+      }));
+}
+
+std::string jsonMetrics(const StepReport &r) {
+  return absl::StrJoin(r.metrics, "", [](std::string *to, const Metric &one) {
+    absl::StrAppend(to, ",\"", one.name, "\":", jsonNumber(one.value, 9));
+  });
 }
 } // namespace
 
@@ -123,7 +134,8 @@ absl::Status Reporter::writeMetrics(const StepReport &r) {
   return fromIo(metrics->append(absl::StrFormat(
       "%s%d,\"loss\":%s,\"grad_norm\":%s,\"lr\":%s,\"tokens\":%d,"
       "\"tokens_per_s\":%s,\"step_ms\":%s,\"compute_ms\":%s,\"comm_ms\":%s,"
-      "\"idle_ms\":%s,\"mfu\":%s,\"mfu_palm\":%s,\"memory_peak_bytes\":%d%s%s}",
+      "\"idle_ms\":%s,\"mfu\":%s,\"mfu_palm\":%s,\"memory_peak_bytes\":%d%s%s%"
+      "s}",
       metricsBegin, r.step, jsonNumber(r.loss, 9), jsonNumber(r.gradNorm, 9),
       jsonNumber(r.learningRate, 9),
       samplesBefore * sequence + tokensPerStep * stepsSeen,
@@ -134,7 +146,7 @@ absl::Status Reporter::writeMetrics(const StepReport &r) {
       peak > options.baseBytes ? peak - options.baseBytes : 0,
       r.saturated ? absl::StrFormat(",\"fp8_saturated\":%.0f", *r.saturated)
                   : std::string(),
-      r.isSkipped ? ",\"skipped\":true" : "")));
+      jsonMetrics(r), r.isSkipped ? ",\"skipped\":true" : "")));
 }
 
 bool Reporter::isLineDue(const StepReport &r) const {

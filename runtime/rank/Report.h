@@ -5,10 +5,12 @@
 #include "meshwork/Plan/Plan.h"
 #include "runtime/checkpoint/Manifest.h"
 #include "runtime/io/LineLog.h"
+#include "runtime/rank/Metric.h"
 #include <memory>
 #include <mutex>
 #include <optional>
 #include <string>
+#include <vector>
 
 namespace meshwork::runtime {
 
@@ -21,6 +23,7 @@ struct StepReport {
   double stepMs, computeMs, commMs, idleMs;
   std::optional<float> saturated = {}; // tensors, of the rank that has most
   bool isSkipped = false;              // it made no update, and the run went on
+  std::vector<Metric> metrics = {};
 };
 
 /// Every line of the metrics begins so.

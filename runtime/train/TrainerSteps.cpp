@@ -172,8 +172,17 @@ absl::Status Trainer::Job::refuseStep(uint32_t rank, const OpenStep &open,
   if (flags & inputIsBad)
     return absl::OkStatus(); // Nothing else of the step means anything.
   if (rank == 0)
-    parts.reporter->onRefusedStep(
-        {open.step, look.loss, look.gradNorm, open.rate, 0, 0, 0, 0});
+    parts.reporter->onRefusedStep({open.step,
+                                   look.loss,
+                                   look.gradNorm,
+                                   open.rate,
+                                   0,
+                                   0,
+                                   0,
+                                   0,
+                                   {},
+                                   false,
+                                   look.metrics});
   absl::Status why =
       explainBadStep(*ranks[rank], *transport, open.step, open.rate, look,
                      "all ranks stopped before the optimizer");
@@ -192,6 +201,7 @@ absl::Status Trainer::Job::closeStep(uint32_t rank, const OpenStep &open) {
   StepReport mine{
       open.step, open.look.loss, open.look.gradNorm, open.rate, 0, 0, 0, 0};
   mine.isSkipped = open.isSkipped;
+  mine.metrics = open.look.metrics;
   return transport->gather(rank, bytesOf(spent) + open.saved,
                            [&](absl::Span<const std::string> texts) {
                              report(rank, mine, texts);

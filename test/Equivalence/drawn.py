@@ -58,9 +58,15 @@ class Model:
         sizes = {"num_experts_per_tok": draw.choice((1, 2, 3, 5)), "architectures": mixture["architectures"],
                  "model_type": mixture["model_type"]}
         if mixture["model_type"] == "mixtral":
-            return {**sizes, "num_local_experts": EXPERTS, "intermediate_size": width}
+            return {**sizes, "num_local_experts": EXPERTS, "intermediate_size": width, **self._balance(draw)}
         return {**sizes, "num_experts": EXPERTS, "moe_intermediate_size": width,
-                "norm_topk_prob": draw.random() < 0.5, "mlp_only_layers": [draw.randrange(self.layers)]}
+                "norm_topk_prob": draw.random() < 0.5, "mlp_only_layers": [draw.randrange(self.layers)],
+                **self._balance(draw)}
+
+    @staticmethod
+    def _balance(draw):
+        """The loss for even routing, in half of them."""
+        return {"output_router_logits": draw.random() < 0.5, "router_aux_loss_coef": 0.1}
 
     def _gpt2(self, draw, width):
         self.kv_heads = self.heads

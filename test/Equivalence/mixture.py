@@ -1,6 +1,10 @@
 """Mixtures of experts as Mixtral (Jiang et al., arXiv 2401.04088) and Qwen3-MoE have them, on a
 dictionary of weights named as in Hugging Face files, a tensor for each expert."""
+import contextlib
+
 import torch
+
+_listeners = []  # lists that each router's logits go to
 
 
 def _names(config):
@@ -37,7 +41,10 @@ def mixture(config, weights, layer_name, x, activation):
     """[batch, sequence, embed]: each token's experts, weighed by the router's probabilities."""
     block, names = _names(config)
     tokens = x.flatten(0, 1)
-    scores = (tokens @ weights[f"{layer_name}{block}.gate.weight"].t()).softmax(dim=-1)
+    logits = tokens @ weights[f"{layer_name}{block}.gate.weight"].t()
+    for listener in _listeners:
+        listener.append(logits.view(*x.shape[:2], -1))
+    scores = logits.softmax(dim=-1)
     # Of equal scores the lower expert's, which topk does not promise.
     choices = scores.detach().sort(dim=-1, descending=True, stable=True).indices[:, :config["num_experts_per_tok"]]
     chosen = scores.gather(-1, choices)
@@ -51,3 +58,28 @@ def mixture(config, weights, layer_name, x, activation):
         weight = torch.where(choices == expert, chosen, 0.0).sum(dim=-1, keepdim=True)
         result = result + weight * (inner @ down.t())
     return result.view_as(x)
+
+
+@contextlib.contextmanager
+def heard():
+    """A list of each layer's logits, [batch, sequence, experts], as models compute them meanwhile."""
+    _listeners.append([])
+    try:
+        yield _listeners[-1]
+    finally:
+        _listeners.pop()
+
+
+def balance(config, logits, of="model"):
+    """The mean over sequences of what Hugging Face's classes compute of one call, each sequence a call; of
+    "layer", the mean of it over layers."""
+    experts, k = _experts(config), config["num_experts_per_tok"]
+    scores = torch.stack(logits).softmax(dim=-1)  # [layer, batch, sequence, expert]
+    choices = scores.detach().sort(dim=-1, descending=True, stable=True).indices[..., :k]
+    chosen = torch.nn.functional.one_hot(choices, experts).sum(dim=-2).to(scores.dtype)
+    over = (0, 2) if of == "model" else (2,)
+    return experts * (chosen.mean(dim=over) * scores.mean(dim=over)).sum(dim=-1).mean()
+
+
+def router_z(logits):
+    return torch.stack(logits).logsumexp(dim=-1).square().mean()

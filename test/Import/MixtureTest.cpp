@@ -72,6 +72,24 @@ TEST(ImportMixture, HasExpertsInTheLayersThatAreSaid) {
   }
 }
 
+/// Only where the class would add the loss.
+TEST(ImportMixture, HasACoefficientForEvenRouting) {
+  for (const char *family : {"mixtral", "qwen3_moe"}) {
+    auto has = [&](const std::string &more) {
+      return modelOf(llamaKeys(family), more);
+    };
+    EXPECT_THAT(has(R"("output_router_logits": true)"),
+                HasSubstr("transformer.balance_coefficient = 0.001 : f64"));
+    EXPECT_THAT(has(R"("output_router_logits": true,
+                       "router_aux_loss_coef": 0.02)"),
+                HasSubstr("transformer.balance_coefficient = 0.02 : f64"));
+    for (const char *none :
+         {R"("router_aux_loss_coef": 0.02)",
+          R"("output_router_logits": true, "router_aux_loss_coef": 0)"})
+      EXPECT_THAT(has(none), Not(HasSubstr("balance_coefficient")));
+  }
+}
+
 /// Of all scores, or of the chosen ones alone.
 TEST(ImportMixture, WeighsChoices) {
   EXPECT_THAT(moe(R"("norm_topk_prob": false)"),
@@ -92,9 +110,8 @@ TEST(ImportMixture, RefusesWhatItCannotDo) {
     EXPECT_THAT(textOf(result.diagnostics), HasSubstr(message));
   };
   for (const char *family : {"mixtral", "qwen3_moe"}) {
-    expectError(family, R"("output_router_logits": true)",
-                "output_router_logits: found true, which adds a loss for even "
-                "routing; that is not supported yet, expected false");
+    expectError(family, R"("router_aux_loss_coef": 1e31)",
+                "router_aux_loss_coef: found a number above 1e30");
     expectError(family, R"("num_experts": 4, "num_local_experts": 8)",
                 "num_local_experts");
     expectError(

@@ -64,6 +64,22 @@ schedule.program @rank {
 
 // -----
 schedule.program @rank {
+  %b = schedule.buffer "b" results : memref<4xi8>
+  %v = schedule.view %b at 0 : memref<4xi8> to memref<f32, strided<[]>>
+  // expected-error@+1 {{'schedule.result' op (C2) metric is called "Balance", expected at most 32 lower-case letters, digits and _, a letter first}}
+  schedule.result metric "Balance" %v : memref<f32, strided<[]>>
+}
+
+// -----
+schedule.program @rank {
+  %b = schedule.buffer "b" results : memref<4xi8>
+  %v = schedule.view %b at 0 : memref<4xi8> to memref<f32, strided<[]>>
+  // expected-error@+1 {{'schedule.result' op (C2) loss is called "mine", expected no name}}
+  schedule.result loss "mine" %v : memref<f32, strided<[]>>
+}
+
+// -----
+schedule.program @rank {
   %b = schedule.buffer "b" activations : memref<4xi8>
   schedule.list update {
     // expected-error@+1 {{'schedule.fill' op operand #0 is no schedule.view of a buffer}}

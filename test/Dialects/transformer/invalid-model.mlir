@@ -284,3 +284,24 @@ func.func @f() {
   %0 = transformer.parameter "w" init <constant, 1.0> file_shape [192] files [#transformer.file<"w.{}" along 0>] : tensor<8x6x4xf32, #nfe>
   return
 }
+
+// -----
+func.func @f(%v: tensor<2xf32, #transformer.dims<batch>>) {
+  // expected-error@+1 {{'transformer.auxiliary_loss' op (C1) value is 'tensor<2xf32, #transformer.dims<batch>>', expected tensor<f32>}}
+  transformer.auxiliary_loss "extra" coefficient 1.0, %v : tensor<2xf32, #transformer.dims<batch>>
+  return
+}
+
+// -----
+func.func @f(%v: tensor<f32>) {
+  // expected-error@+1 {{'transformer.auxiliary_loss' op (C1) coefficient is not finite}}
+  transformer.auxiliary_loss "extra" coefficient 0x7FF0000000000000, %v : tensor<f32>
+  return
+}
+
+// -----
+func.func @f(%v: tensor<f32>) {
+  // expected-error@+1 {{'transformer.auxiliary_loss' op (C2) name is 'Extra', expected at most 32 lower-case letters, digits and _, a letter first}}
+  transformer.auxiliary_loss "Extra" coefficient 1.0, %v : tensor<f32>
+  return
+}

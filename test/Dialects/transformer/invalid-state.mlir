@@ -71,7 +71,7 @@ func.func @f(%x: tensor<8xf32, #transformer.dims<embed>>) {
 
 // -----
 func.func @f(%x: tensor<8xf32, #transformer.dims<embed>>) {
-  // expected-error@+1 {{'transformer.accumulate' op (C1) adds to master, expected gradient, loss or magnitude}}
+  // expected-error@+1 {{'transformer.accumulate' op (C1) adds to master, expected gradient, loss, magnitude or metric}}
   transformer.accumulate master "w", %x : tensor<8xf32, #transformer.dims<embed>>
   return
 }

@@ -71,5 +71,7 @@ func.func @head(%h: tensor<2x3x4xf32, #bse>, %w: tensor<16x4xf32, #ve>, %t: tens
   %counted = transformer.head_loss %h, %w, %t counted(%count : tensor<f32>) scale 1.0 : tensor<2x3x4xf32, #bse>, tensor<16x4xf32, #ve>, tensor<2x3xi32, #bs> -> tensor<f32>
   // CHECK: transformer.head_loss %{{.*}}, %{{.*}}, %{{.*}} scale 2.500000e-01 : tensor<2x3x4xf32, #[[BSE]]>, tensor<16x4xf32, #[[VE]]>, tensor<2x3xi32, #{{.*}}> -> tensor<f32>
   %0 = transformer.head_loss %h, %w, %t scale 0.25 : tensor<2x3x4xf32, #bse>, tensor<16x4xf32, #ve>, tensor<2x3xi32, #bs> -> tensor<f32>
+  // CHECK: transformer.auxiliary_loss "extra_2" coefficient -5.000000e-01, %{{.*}} : tensor<f32>
+  transformer.auxiliary_loss "extra_2" coefficient -0.5, %0 : tensor<f32>
   return %0 : tensor<f32>
 }
