@@ -357,7 +357,7 @@ void ProgramTables::addList(ListOp list) {
   table->lists.push_back(std::move(entry));
 }
 
-/// The loss is reduced first in the update, in a collective of its own.
+/// The loss is reduced first in the update, and what is told beside it.
 void ProgramTables::findLoss() {
   if (table->actions.empty())
     return;

@@ -96,7 +96,7 @@ def Transformer_Reduction : Transformer_Enum<"Reduction", "how a reduction combi
 def Transformer_ReductionAttr : Transformer_EnumAttr<Transformer_Reduction, "reduction">;
 
 def Transformer_Activation : Transformer_Enum<"Activation", "elementwise function", [
-  I32EnumCase<"gelu_tanh", 0>, I32EnumCase<"gelu", 1>, I32EnumCase<"silu", 2>, I32EnumCase<"relu", 3>]>;
+  I32EnumCase<"gelu_tanh", 0>, I32EnumCase<"gelu", 1>, I32EnumCase<"silu", 2>, I32EnumCase<"relu", 3>, I32EnumCase<"sigmoid", 4>]>;
 def Transformer_ActivationAttr : Transformer_EnumAttr<Transformer_Activation, "activation">;
 
 def Transformer_StateKind : Transformer_Enum<"StateKind", "what is kept between microbatches or steps", [

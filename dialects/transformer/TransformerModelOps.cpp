@@ -145,19 +145,22 @@ static Value geluExact(ImplicitLocOpBuilder &b, Value x) {
                                arith::AddFOp::create(b, e, constant(b, 1)));
 }
 
-/// x / (1 + e^-x), by z = e^-|x|: 1 / (1 + z), or z / (1 + z) where x is
+/// 1 / (1 + e^-x), by z = e^-|x|: 1 / (1 + z), or z / (1 + z) where x is
 /// negative. e^-x would overflow from x = -88.7 on, and its adjoint be 0 * inf.
-static Value silu(ImplicitLocOpBuilder &b, Value x) {
+static Value sigmoid(ImplicitLocOpBuilder &b, Value x) {
   Value one = constant(b, 1);
   Value isNegative =
       arith::CmpFOp::create(b, arith::CmpFPredicate::OLT, x, constant(b, 0));
   Value z = math::ExpOp::create(
       b,
       arith::SelectOp::create(b, isNegative, x, arith::NegFOp::create(b, x)));
-  Value sigmoid =
-      arith::DivFOp::create(b, arith::SelectOp::create(b, isNegative, z, one),
-                            arith::AddFOp::create(b, z, one));
-  return arith::MulFOp::create(b, x, sigmoid);
+  return arith::DivFOp::create(b,
+                               arith::SelectOp::create(b, isNegative, z, one),
+                               arith::AddFOp::create(b, z, one));
+}
+
+static Value silu(ImplicitLocOpBuilder &b, Value x) {
+  return arith::MulFOp::create(b, x, sigmoid(b, x));
 }
 
 /// A NaN stays one.
@@ -178,6 +181,8 @@ Value meshwork::transformer::activated(ImplicitLocOpBuilder &b,
     return silu(b, x);
   case Activation::relu:
     return relu(b, x);
+  case Activation::sigmoid:
+    return sigmoid(b, x);
   }
   llvm_unreachable("all activations are handled");
 }

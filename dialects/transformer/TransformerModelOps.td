@@ -93,7 +93,7 @@ def Transformer_ActivateOp : Transformer_CompositeOp<"activate", [SameOperandsAn
   let description = [{
     `gelu_tanh` is 0.5 x (1 + tanh(sqrt(2/pi) (x + 0.044715 x^3))), `gelu` the
     exact one with erf (Hendrycks and Gimpel, arXiv 1606.08415), `silu` is
-    x sigmoid(x).
+    x sigmoid(x), `sigmoid` 1 / (1 + e^-x).
     ```mlir
     %y = transformer.activate gelu_tanh %x : tensor<8xf32, #transformer.dims<ffn>>
     ```

@@ -19,7 +19,7 @@ struct Source {
 /// The model's text; nothing when there were errors. `config` is the source's.
 std::optional<std::string> importGpt2(const Source &source, Config &config);
 
-/// llama, mistral, mixtral, qwen2, qwen3 and qwen3_moe, told apart by `family`.
+/// llama and the families like it, told apart by `family`.
 std::optional<std::string> importLlama(const Source &source, Config &config,
                                        const std::string &family);
 

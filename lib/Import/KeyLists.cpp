@@ -148,6 +148,7 @@ constexpr MathKey mathKeys[] = {
     {"scale_depth", Json::Kind::null, 0},
     {"scale_emb", Json::Kind::number, 1},
     {"scale_embedding", Json::Kind::boolean, 0},
+    {"shared_expert_intermediate_size", Json::Kind::number, 0},
     {"sliding_window", Json::Kind::null, 0},
     {"sliding_window_pattern", Json::Kind::number, 0},
     {"tie_encoder_decoder", Json::Kind::boolean, 0},

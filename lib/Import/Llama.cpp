@@ -1,7 +1,8 @@
 // The Llama family (arXiv 2302.13971) as Hugging Face's *ForCausalLM: RMSNorm,
 // rotary positions, grouped heads, gated feed-forward, projections stored as
 // [out, in]. Mistral adds a sliding window, Qwen2 biases of q, k and v, Qwen3
-// norms of q and k; Mixtral and Qwen3-MoE mixtures of experts (Mixture.h).
+// norms of q and k; Mixtral, Qwen2-MoE, Qwen3-MoE and OLMoE mixtures of experts
+// (Mixture.h), OLMoE with norms over all heads of q, and of k.
 #include <cmath>
 
 #include "lib/Import/Families.h"
@@ -65,6 +66,17 @@ private:
     return text.rmsNorm(ssa, x, weight, m.epsilon);
   }
 
+  /// Of queries or keys, each head's or all of them.
+  Value normOfHeads(const std::string &ssa, const std::string &file,
+                    const Value &x) {
+    if (m.qkNorm == QkNorm::head)
+      return norm(ssa, file, x, headDim);
+    const Dim &head = x.dims[2];
+    Value weight = text.parameter(ssa + "_weight", file, {false, 1},
+                                  {head, headDim}, {head.size * m.headDim});
+    return text.rmsNorm(ssa, x, weight, m.epsilon);
+  }
+
   Value block(const Value &x, int64_t layer) {
     std::string file = "model.layers." + std::to_string(layer) + ".";
     std::string ssa = "l" + std::to_string(layer) + "_";
@@ -103,9 +115,9 @@ private:
     Value q = project(x, "q", heads, file, ssa);
     Value k = project(x, "k", kvHeads, file, ssa);
     Value v = project(x, "v", kvHeads, file, ssa);
-    if (m.qkNorm) {
-      q = norm(ssa + "q_norm", file + "q_norm.weight", q, headDim);
-      k = norm(ssa + "k_norm", file + "k_norm.weight", k, headDim);
+    if (m.qkNorm != QkNorm::none) {
+      q = normOfHeads(ssa + "q_norm", file + "q_norm.weight", q);
+      k = normOfHeads(ssa + "k_norm", file + "k_norm.weight", k);
     }
     q = text.rope(ssa + "q", q);
     k = text.rope(ssa + "k", k);
@@ -192,6 +204,8 @@ std::optional<std::string> importLlama(const Source &source, Config &config,
                                    "max_position_embeddings",
                                    "original_max_position_embeddings",
                                    "pad_token_id"};
+  if (family == "qwen2_moe")
+    keys.emplace_back("qkv_bias");
   for (const std::string &key : mixtureKeys(family))
     keys.push_back(key);
   checkOtherKeys(config, keys);

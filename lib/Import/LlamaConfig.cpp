@@ -10,14 +10,19 @@ namespace {
 
 constexpr int64_t mistralWindow = 4096, mistralKeyHeads = 8, qwenWindow = 4096,
                   qwenKeyHeads = 32, qwenFullLayers = 28, qwen3HeadDim = 128,
-                  qwenMoeKeyHeads = 4;
+                  qwenMoeKeyHeads = 4, qwen2MoeKeyHeads = 16;
 
 /// Where a family's class has a default of its own.
 int64_t keyHeadsOf(const std::string &family) {
   if (family == "qwen3_moe")
     return qwenMoeKeyHeads;
+  if (family == "qwen2_moe")
+    return qwen2MoeKeyHeads;
   return family == "mistral" || family == "mixtral" ? mistralKeyHeads
                                                     : qwenKeyHeads;
+}
+bool isQwen2(const std::string &family) {
+  return family == "qwen2" || family == "qwen2_moe";
 }
 bool isQwen3(const std::string &family) {
   return family == "qwen3" || family == "qwen3_moe";
@@ -27,7 +32,7 @@ bool isQwen3(const std::string &family) {
 /// the family.
 void readKeyHeads(Config &config, const std::string &family, Llama &m) {
   const char *key = "num_key_value_heads";
-  bool isDefault = !config.find(key) && family != "llama";
+  bool isDefault = !config.find(key) && family != "llama" && family != "olmoe";
   if (isDefault)
     m.kvHeads = keyHeadsOf(family);
   else
@@ -47,6 +52,12 @@ void readHeads(Config &config, const std::string &family, Llama &m) {
                  (family != "qwen3" || config.find("head_dim"));
   m.headDim =
       derived ? m.embed / m.heads : config.sizeOr("head_dim", qwen3HeadDim);
+  bool hasNoKey = family == "qwen2_moe" || family == "olmoe";
+  if (hasNoKey && !derived && m.headDim * m.heads != m.embed)
+    config.error("head_dim", "found " + std::to_string(m.headDim) + ", but " +
+                                 family +
+                                 " has hidden_size / num_attention_heads; "
+                                 "leave it out");
   if (derived && m.embed % m.heads != 0)
     config.error("hidden_size",
                  "found " + std::to_string(m.embed) +
@@ -59,12 +70,14 @@ void readHeads(Config &config, const std::string &family, Llama &m) {
 }
 
 void readBiases(Config &config, const std::string &family, Llama &m) {
-  m.qkNorm = isQwen3(family);
-  if (family == "qwen2") { // always, and never of the output
-    m.qkvBias = true;
+  m.qkNorm = isQwen3(family)     ? QkNorm::head
+             : family == "olmoe" ? QkNorm::all
+                                 : QkNorm::none;
+  if (isQwen2(family)) { // and never of the output
+    m.qkvBias = family == "qwen2" || config.boolean("qkv_bias", true);
     m.outputBias = false;
   } else {
-    bool key = family == "llama" || isQwen3(family);
+    bool key = family == "llama" || family == "olmoe" || isQwen3(family);
     m.qkvBias = m.outputBias = key && config.boolean("attention_bias", false);
   }
   m.mlpBias = family == "llama" && config.boolean("mlp_bias", false);
@@ -74,6 +87,8 @@ void readBiases(Config &config, const std::string &family, Llama &m) {
 void checkOtherBiases(Config &config, const std::string &family) {
   for (const char *key :
        {"use_bias", "attn_bias", "qkv_bias", "use_mlp_bias"}) {
+    if (family == "qwen2_moe" && std::string_view(key) == "qkv_bias")
+      continue; // a key of its own
     bool has = family == "qwen2" && std::string_view(key) == "qkv_bias";
     if (config.boolean(key, has) != has)
       config.error(key, std::string("found ") + (has ? "false" : "true") +
@@ -86,8 +101,12 @@ void checkOtherBiases(Config &config, const std::string &family) {
 
 /// The window that sliding layers use; 0 when the family or file has none.
 int64_t readWindow(Config &config, const std::string &family) {
-  if (family == "llama")
+  if (family == "llama" || family == "olmoe")
     return 0;
+  if (family == "qwen2_moe" && config.boolean("use_sliding_window", false))
+    config.error("use_sliding_window",
+                 "found true, but ways to compute attention in this family's "
+                 "class disagree on which layers slide; expected false");
   if (family == "mixtral")
     return config.sizeOr("sliding_window", 0);
   if (family == "mistral")
@@ -168,7 +187,9 @@ void warnOfPadding(Config &config, const Llama &m) {
 }
 
 /// As PyTorch's padding_idx: negative ones count from the end.
-void readPadding(Config &config, Llama &m) {
+void readPadding(Config &config, const std::string &family, Llama &m) {
+  if (family == "olmoe" && !config.find("pad_token_id"))
+    m.padding = 1; // of its class
   if (config.isNull("pad_token_id"))
     return;
   const Json *id = config.find("pad_token_id");
@@ -223,12 +244,12 @@ Llama readLlama(const Source &source, Config &config,
   (void)config.choice("position_embedding_type", {"rope", "rotary"});
   readWindows(config, family, m);
   m.activation = readActivation(config, "hidden_act", "silu");
-  m.epsilon =
-      config.positive("rms_norm_eps", family == "mixtral" ? 1e-5 : 1e-6);
+  m.epsilon = config.positive(
+      "rms_norm_eps", family == "mixtral" || family == "olmoe" ? 1e-5 : 1e-6);
   m.deviation = config.notNegative("initializer_range", 0.02);
   m.attentionRate = config.rate("attention_dropout", 0);
   m.tied = config.boolean("tie_word_embeddings", false);
-  readPadding(config, m);
+  readPadding(config, family, m);
   m.maxPositions = config.isNull("max_position_embeddings")
                        ? 0
                        : config.size("max_position_embeddings");

@@ -9,11 +9,15 @@
 
 namespace meshwork::importer {
 
+/// What norms of queries and keys average over.
+enum class QkNorm { none, head, all };
+
 struct Llama {
   int64_t vocabulary, embed, ffn, layers, heads, kvHeads, headDim;
   std::string activation;
   double epsilon, deviation, attentionRate;
-  bool qkvBias, outputBias, mlpBias, qkNorm, tied;
+  bool qkvBias, outputBias, mlpBias, tied;
+  QkNorm qkNorm;
   std::vector<int64_t> windows;   // of each layer; 0 sees all before
   std::optional<int64_t> padding; // a row of the embedding without gradient
   Rope rope;

@@ -1,6 +1,6 @@
 // Mixtures of experts as Hugging Face's classes have them: a router without a
 // bias, the largest scores' experts, gated projections without biases. Defaults
-// of missing keys are those of MixtralConfig and Qwen3MoeConfig.
+// of missing keys are those of the families' classes.
 #include "lib/Import/Mixture.h"
 
 #include <algorithm>
@@ -8,16 +8,43 @@
 namespace meshwork::importer {
 namespace {
 
-constexpr int64_t mixtralExperts = 8, mixtralChoices = 2, qwenExperts = 128,
-                  qwenChoices = 8, qwenWidth = 768;
+/// What a family's class does, and has where keys are missing.
+struct Family {
+  std::string_view name;
+  const char *count, *otherCount; // keys: how many experts there are
+  int64_t experts, choices;
+  int64_t width;         // of an expert; 0: intermediate_size
+  double coefficient;    // of the loss for even routing
+  bool alwaysNormalizes; // else norm_topk_prob says
+  bool someLayers;       // decoder_sparse_step and mlp_only_layers say which
+  int64_t shared;        // width of the shared expert; 0: it has none
+  const char *block, *gate, *up, *down; // in files
+};
+constexpr Family families[] = {
+    {"mixtral", "num_local_experts", "num_experts", 8, 2, 0, 0.001, true, false,
+     0, "block_sparse_moe.", "w1", "w3", "w2"},
+    {"qwen2_moe", "num_experts", "num_local_experts", 60, 4, 1408, 0.001, false,
+     true, 5632, "mlp.", "gate_proj", "up_proj", "down_proj"},
+    {"qwen3_moe", "num_experts", "num_local_experts", 128, 8, 768, 0.001, false,
+     true, 0, "mlp.", "gate_proj", "up_proj", "down_proj"},
+    {"olmoe", "num_experts", "num_local_experts", 64, 8, 0, 0.01, false, false,
+     0, "mlp.", "gate_proj", "up_proj", "down_proj"}};
 
-void readSizes(Config &config, bool isQwen, int64_t ffn, Mixture &m) {
-  std::string key = isQwen ? config.either("num_experts", "num_local_experts")
-                           : config.either("num_local_experts", "num_experts");
-  m.experts = config.sizeOr(key, isQwen ? qwenExperts : mixtralExperts);
-  m.choices = config.sizeOr("num_experts_per_tok",
-                            isQwen ? qwenChoices : mixtralChoices);
-  m.ffn = isQwen ? config.sizeOr("moe_intermediate_size", qwenWidth) : ffn;
+const Family *findFamily(const std::string &name) {
+  const auto *found =
+      std::find_if(std::begin(families), std::end(families),
+                   [&](const Family &family) { return family.name == name; });
+  return found == std::end(families) ? nullptr : found;
+}
+
+void readSizes(Config &config, const Family &family, int64_t ffn, Mixture &m) {
+  std::string key = config.either(family.count, family.otherCount);
+  m.experts = config.sizeOr(key, family.experts);
+  m.choices = config.sizeOr("num_experts_per_tok", family.choices);
+  m.ffn =
+      family.width ? config.sizeOr("moe_intermediate_size", family.width) : ffn;
+  if (family.shared)
+    m.shared = config.sizeOr("shared_expert_intermediate_size", family.shared);
   if (m.choices > m.experts)
     config.error("num_experts_per_tok", "found " + std::to_string(m.choices) +
                                             ", expected at most " + key + ", " +
@@ -47,10 +74,10 @@ void readLayers(Config &config, Mixture &m) {
 }
 
 /// The coefficient counts only with output_router_logits.
-void readLosses(Config &config, Mixture &m) {
+void readLosses(Config &config, const Family &family, Mixture &m) {
   constexpr const char *key = "router_aux_loss_coef";
   constexpr double most = 1e30; // of an f32 much is left
-  double coefficient = config.notNegative(key, 0.001);
+  double coefficient = config.notNegative(key, family.coefficient);
   if (coefficient > most)
     config.error(key, "found a number above 1e30, expected one from 0 to 1e30");
   if (config.boolean("output_router_logits", false))
@@ -60,18 +87,7 @@ void readLosses(Config &config, Mixture &m) {
                  "found a number above 0; noise of the router's input is not "
                  "supported, expected 0");
 }
-
-void nameFiles(bool isQwen, Mixture &m) {
-  m.block = isQwen ? "mlp." : "block_sparse_moe.";
-  m.gate = isQwen ? "gate_proj" : "w1";
-  m.up = isQwen ? "up_proj" : "w3";
-  m.down = isQwen ? "down_proj" : "w2";
-}
 } // namespace
-
-static bool isMixture(const std::string &family) {
-  return family == "qwen3_moe" || family == "mixtral";
-}
 
 uint64_t Mixture::idle(int64_t embed) const {
   return static_cast<uint64_t>(std::count(layers.begin(), layers.end(), true)) *
@@ -79,31 +95,41 @@ uint64_t Mixture::idle(int64_t embed) const {
          static_cast<uint64_t>(ffn) * static_cast<uint64_t>(embed);
 }
 
-std::vector<std::string> mixtureKeys(const std::string &family) {
-  if (!isMixture(family))
+std::vector<std::string> mixtureKeys(const std::string &name) {
+  const Family *family = findFamily(name);
+  if (!family)
     return {};
   std::vector<std::string> keys = {
       "num_experts",          "num_local_experts",    "num_experts_per_tok",
       "router_aux_loss_coef", "output_router_logits", "router_jitter_noise"};
-  if (family == "qwen3_moe")
-    keys.insert(keys.end(), {"moe_intermediate_size", "norm_topk_prob",
-                             "decoder_sparse_step", "mlp_only_layers"});
+  if (family->width)
+    keys.emplace_back("moe_intermediate_size");
+  if (family->shared)
+    keys.emplace_back("shared_expert_intermediate_size");
+  if (!family->alwaysNormalizes)
+    keys.emplace_back("norm_topk_prob");
+  if (family->someLayers)
+    keys.insert(keys.end(), {"decoder_sparse_step", "mlp_only_layers"});
   return keys;
 }
 
-std::optional<Mixture> readMixture(Config &config, const std::string &family,
+std::optional<Mixture> readMixture(Config &config, const std::string &name,
                                    int64_t layers, int64_t ffn) {
-  if (!isMixture(family))
+  const Family *family = findFamily(name);
+  if (!family)
     return std::nullopt;
-  bool isQwen = family == "qwen3_moe";
   Mixture m;
   m.layers.assign(static_cast<size_t>(layers), true);
-  readSizes(config, isQwen, ffn, m);
-  m.isNormalized = !isQwen || config.boolean("norm_topk_prob", false);
-  if (isQwen)
+  readSizes(config, *family, ffn, m);
+  m.isNormalized =
+      family->alwaysNormalizes || config.boolean("norm_topk_prob", false);
+  if (family->someLayers)
     readLayers(config, m);
-  readLosses(config, m);
-  nameFiles(isQwen, m);
+  readLosses(config, *family, m);
+  m.block = family->block;
+  m.gate = family->gate;
+  m.up = family->up;
+  m.down = family->down;
   return m;
 }
 
@@ -148,6 +174,34 @@ private:
 };
 } // namespace
 
+/// Of all tokens, each times what a router of its own gives it.
+static Value sharedText(ModelText &text, const Mixture &m,
+                        const BlockText &block, const Value &x) {
+  std::string ssa = block.ssa + "shared_",
+              file = block.file + m.block + "shared_expert";
+  const Dim &embed = x.dims.back();
+  Dim ffn{"ffn", m.shared};
+  Dims inner = x.dims, rows(x.dims.begin(), x.dims.end() - 1);
+  inner.back() = ffn;
+  auto weight = [&](const std::string &name, const Dims &dims) {
+    return text.parameter(ssa + name + "_weight", file + "." + name + ".weight",
+                          block.init, dims);
+  };
+  Value gate = text.contract(ssa + "gate", "bse,fe->bsf", x,
+                             weight("gate_proj", {ffn, embed}), inner),
+        up = text.contract(ssa + "up", "bse,fe->bsf", x,
+                           weight("up_proj", {ffn, embed}), inner);
+  gate = text.activate(ssa + "act", block.activation, gate);
+  Value y = text.contract(ssa + "down", "bsf,ef->bse",
+                          text.multiply(ssa + "gated", gate, up),
+                          weight("down_proj", {embed, ffn}), x.dims);
+  Value router = text.parameter(ssa + "router_weight", file + "_gate.weight",
+                                block.init, {embed}, {1, embed.size});
+  Value share = text.contract(ssa + "router", "bse,e->bs", x, router, rows);
+  return text.multiply(ssa + "weighed", y,
+                       text.activate(ssa + "share", "sigmoid", share));
+}
+
 Value mixtureText(ModelText &text, const Mixture &m, const BlockText &block,
                   const Value &x) {
   const std::string &ssa = block.ssa;
@@ -169,8 +223,11 @@ Value mixtureText(ModelText &text, const Mixture &m, const BlockText &block,
     weights = text.softmax(ssa + "weights", weights);
   Experts experts(text, m, block, x.dims.back());
   Value gate = experts.gate(), up = experts.up(), down = experts.down();
-  return text.experts(ssa + "experts", block.activation, x, chosen, weights,
-                      {gate, up, down});
+  Value y = text.experts(ssa + "experts", block.activation, x, chosen, weights,
+                         {gate, up, down});
+  return m.shared > 0
+             ? text.add(ssa + "with_shared", y, sharedText(text, m, block, x))
+             : y;
 }
 
 } // namespace meshwork::importer

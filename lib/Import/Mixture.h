@@ -13,7 +13,8 @@ namespace meshwork::importer {
 
 struct Mixture {
   int64_t experts, choices, ffn;
-  bool isNormalized;             // the weights of a token's choices add up to 1
+  int64_t shared = 0; // width of the expert that has all tokens; 0: none
+  bool isNormalized;  // the weights of a token's choices add up to 1
   double balanceCoefficient = 0; // of the loss for even routing
   std::vector<bool> layers;      // that have one
   // Names in files: of the block, and of an expert's projections.
@@ -36,7 +37,7 @@ struct BlockText {
   Init init;
   std::string activation, file, ssa; // "model.layers.3.", "l3_"
 };
-/// The sum of the chosen experts' results for `x`.
+/// The sum of the chosen experts' results for `x`, and of the shared one's.
 Value mixtureText(ModelText &text, const Mixture &mixture,
                   const BlockText &block, const Value &x);
 

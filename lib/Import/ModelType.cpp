@@ -10,12 +10,14 @@ struct Family {
   const char *name, *bareClass;
 };
 constexpr Family families[] = {
-    {"gpt2", "GPT2Model"},         {"llama", "LlamaModel"},
-    {"mistral", "MistralModel"},   {"qwen2", "Qwen2Model"},
-    {"qwen3", "Qwen3Model"},       {"mixtral", "MixtralModel"},
-    {"qwen3_moe", "Qwen3MoeModel"}};
+    {"gpt2", "GPT2Model"},          {"llama", "LlamaModel"},
+    {"mistral", "MistralModel"},    {"qwen2", "Qwen2Model"},
+    {"qwen3", "Qwen3Model"},        {"mixtral", "MixtralModel"},
+    {"qwen3_moe", "Qwen3MoeModel"}, {"qwen2_moe", "Qwen2MoeModel"},
+    {"olmoe", "OlmoeModel"}};
 constexpr char supported[] =
-    "expected gpt2, llama, mistral, mixtral, qwen2, qwen3 or qwen3_moe";
+    "expected gpt2, llama, mistral, mixtral, olmoe, qwen2, qwen2_moe, qwen3 or "
+    "qwen3_moe";
 
 // Types that Transformers or the Hub know, so that none is taken for a misspelt
 // other one. A mixture of experts with "moe" in its name needs no entry.

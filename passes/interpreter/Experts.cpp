@@ -31,6 +31,10 @@ Point activated(Activation function, double x) {
   }
   case Activation::relu:
     return {x > 0 ? x : 0, x > 0 ? 1.0 : 0.0};
+  case Activation::sigmoid: {
+    double value = 1 / (1 + std::exp(-x));
+    return {value, value * (1 - value)};
+  }
   }
   llvm_unreachable("all activations are handled");
 }

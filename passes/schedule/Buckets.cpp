@@ -122,9 +122,13 @@ void Buckets::flush() {
   Bucket bucket = std::move(*pending);
   pending.reset();
   auto state = bucket.first->getOperand(0).getDefiningOp<StateOp>();
-  bool makesLoss = state && state.getKind() == StateKind::loss;
+  // A metric is known with the loss, before anything is updated.
+  bool isMetric = state && state.getKind() == StateKind::metric,
+       makesLoss = isMetric || (state && state.getKind() == StateKind::loss);
   mesh::CauseAttr cause = bucket.first.getCause();
-  StringRef source = makesLoss ? "loss" : stringifyCollectiveKind(bucket.kind);
+  StringRef source = isMetric    ? state.getName()
+                     : makesLoss ? StringRef("loss")
+                                 : stringifyCollectiveKind(bucket.kind);
   MLIRContext *context = builder.getContext();
   auto collective = CollectiveOp::create(
       builder, bucket.first.getLoc(), builder.getStringAttr(source),

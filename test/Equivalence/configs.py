@@ -61,8 +61,22 @@ QWEN3_MOE = {
     "moe_intermediate_size": 20, "norm_topk_prob": False, "mlp_only_layers": [1],
 }
 
+# Names as Qwen3-MoE has them; a shared expert beside, and a layer without any.
+QWEN2_MOE = {
+    **_LLAMA, "model_type": "qwen2_moe", "architectures": ["Qwen2MoeForCausalLM"], "num_hidden_layers": 3,
+    "tie_word_embeddings": False, "num_experts": 8, "num_experts_per_tok": 3, "moe_intermediate_size": 20,
+    "shared_expert_intermediate_size": 28, "norm_topk_prob": False, "mlp_only_layers": [1],
+}
+
+# Norms of q and k over all heads.
+OLMOE = {
+    **_LLAMA, "model_type": "olmoe", "architectures": ["OlmoeForCausalLM"], "tie_word_embeddings": False,
+    "intermediate_size": 40, "num_experts": 8, "num_experts_per_tok": 2, "norm_topk_prob": True, "clip_qkv": None,
+    "pad_token_id": PADDING,
+}
+
 DENSE = {"gpt2": GPT2, "llama": LLAMA, "qwen2": QWEN2, "qwen3": QWEN3, "mistral": MISTRAL}
-MIXTURES = {"mixtral": MIXTRAL, "qwen3_moe": QWEN3_MOE}
+MIXTURES = {"mixtral": MIXTRAL, "qwen2_moe": QWEN2_MOE, "qwen3_moe": QWEN3_MOE, "olmoe": OLMOE}
 ALL = {**DENSE, **MIXTURES}
 SEQUENCE, BATCH = 23, 4
 

@@ -28,7 +28,7 @@ OPTIMIZERS = ({"kind": "adamw", "epsilon": 1e-2}, {"kind": "sgd"},
 
 
 # The same blocks with experts.
-MIXTURES = {"mistral": configs.MIXTRAL, "qwen3": configs.QWEN3_MOE}
+MIXTURES = {"mistral": configs.MIXTRAL, "qwen2": configs.QWEN2_MOE, "qwen3": configs.QWEN3_MOE}
 EXPERTS = 12
 
 
@@ -59,6 +59,8 @@ class Model:
                  "model_type": mixture["model_type"]}
         if mixture["model_type"] == "mixtral":
             return {**sizes, "num_local_experts": EXPERTS, "intermediate_size": width, **self._balance(draw)}
+        if mixture["model_type"] == "qwen2_moe":
+            sizes |= {"shared_expert_intermediate_size": draw.choice((9, 16)), "use_sliding_window": False}
         return {**sizes, "num_experts": EXPERTS, "moe_intermediate_size": width,
                 "norm_topk_prob": draw.random() < 0.5, "mlp_only_layers": [draw.randrange(self.layers)],
                 **self._balance(draw)}

@@ -1,5 +1,5 @@
 """The Llama family (Touvron et al., arXiv 2302.13971): Llama, Mistral, Qwen2, Qwen3,
-Mixtral and Qwen3-MoE (mixture.py), on a dictionary of weights named as in Hugging Face files, projections [out, in]."""
+Mixtral, Qwen2-MoE, Qwen3-MoE and OLMoE (mixture.py), on a dictionary of weights named as in Hugging Face files, projections [out, in]."""
 import math
 
 import torch
@@ -19,9 +19,9 @@ def _kv_heads(config):
 
 def _attention_biases(config):
     """Projections that have a bias."""
-    if config["model_type"] == "qwen2":
+    if config["model_type"] in ("qwen2", "qwen2_moe"):
         return {"q_proj", "k_proj", "v_proj"}
-    if config["model_type"] in ("llama", "qwen3", "qwen3_moe") and config.get("attention_bias"):
+    if config["model_type"] in ("llama", "olmoe", "qwen3", "qwen3_moe") and config.get("attention_bias"):
         return {"q_proj", "k_proj", "v_proj", "o_proj"}
     return set()
 
@@ -59,6 +59,9 @@ def parameter_shapes(config):
         if config["model_type"].startswith("qwen3"):
             shapes[block + "self_attn.q_norm.weight"] = (depth,)
             shapes[block + "self_attn.k_norm.weight"] = (depth,)
+        if config["model_type"] == "olmoe":
+            shapes[block + "self_attn.q_norm.weight"] = (q_width,)
+            shapes[block + "self_attn.k_norm.weight"] = (kv_width,)
         if mixture.has_experts(config, layer):
             shapes |= mixture.parameter_shapes(config, block)
         else:
@@ -84,10 +87,11 @@ def attention(config, weights, name, layer, x, positions, kernels, drop):
     depth, epsilon = _head_dim(config), config.get("rms_norm_eps", 1e-6)
 
     def heads(part, count):
-        y = _project(weights, f"{name}.{part}_proj", x).view(batch, length, count, depth)
+        y = _project(weights, f"{name}.{part}_proj", x)
         norm = weights.get(f"{name}.{part}_norm.weight")
-        y = y if norm is None else kernels.rms_norm(y, norm, epsilon)
-        return y.transpose(1, 2)
+        if norm is not None:  # over a head, or over all
+            y = kernels.rms_norm(y.view(batch, length, -1, len(norm)), norm, epsilon)
+        return y.view(batch, length, count, depth).transpose(1, 2)
 
     q = rotary.rotate(heads("q", config["num_attention_heads"]), *positions)
     k = rotary.rotate(heads("k", _kv_heads(config)), *positions)

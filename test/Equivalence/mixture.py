@@ -1,4 +1,4 @@
-"""Mixtures of experts as Mixtral (Jiang et al., arXiv 2401.04088) and Qwen3-MoE have them, on a
+"""Mixtures of experts as Mixtral (Jiang et al., arXiv 2401.04088), Qwen2-MoE, Qwen3-MoE and OLMoE have them, on a
 dictionary of weights named as in Hugging Face files, a tensor for each expert."""
 import contextlib
 
@@ -19,9 +19,9 @@ def _experts(config):
 
 
 def has_experts(config, layer):
-    if config["model_type"] == "mixtral":
+    if config["model_type"] in ("mixtral", "olmoe"):
         return True
-    return (config["model_type"] == "qwen3_moe" and layer not in (config.get("mlp_only_layers") or [])
+    return (config["model_type"] in ("qwen2_moe", "qwen3_moe") and layer not in (config.get("mlp_only_layers") or [])
             and (layer + 1) % config.get("decoder_sparse_step", 1) == 0)
 
 
@@ -34,6 +34,11 @@ def parameter_shapes(config, layer_name):
     for expert in range(_experts(config)):
         for name, shape in zip(names, ((inner, embed), (inner, embed), (embed, inner))):
             shapes[f"{layer_name}{block}.experts.{expert}.{name}.weight"] = shape
+    if config["model_type"] == "qwen2_moe":
+        inner = config["shared_expert_intermediate_size"]
+        for name, shape in zip(names, ((inner, embed), (inner, embed), (embed, inner))):
+            shapes[f"{layer_name}{block}.shared_expert.{name}.weight"] = shape
+        shapes[f"{layer_name}{block}.shared_expert_gate.weight"] = (1, embed)
     return shapes
 
 
@@ -57,6 +62,11 @@ def mixture(config, weights, layer_name, x, activation):
         # All tokens, so that an expert that nobody chose has a gradient of zero.
         weight = torch.where(choices == expert, chosen, 0.0).sum(dim=-1, keepdim=True)
         result = result + weight * (inner @ down.t())
+    if config["model_type"] == "qwen2_moe":
+        name = f"{layer_name}{block}.shared_expert"
+        gate, up, down = (weights[f"{name}.{part}.weight"] for part in names)
+        inner = activation(tokens @ gate.t()) * (tokens @ up.t())
+        result = result + (tokens @ weights[f"{name}_gate.weight"].t()).sigmoid() * (inner @ down.t())
     return result.view_as(x)
 
 

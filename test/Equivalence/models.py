@@ -13,7 +13,7 @@ import llama
 from kernels import Reference
 
 _FAMILIES = {"gpt2": gpt2, "llama": llama, "mistral": llama, "qwen2": llama,
-             "qwen3": llama, "mixtral": llama, "qwen3_moe": llama}
+             "qwen3": llama, "mixtral": llama, "qwen2_moe": llama, "qwen3_moe": llama, "olmoe": llama}
 
 
 def family(config):

@@ -26,7 +26,8 @@ PYTHON = os.environ.get("TRANSFORMERS_PYTHON", sys.executable)
 # as recorded; `*` of the oracle's names is checked against them.
 CLASSES = {"gpt2": "GPT2LMHeadModel", "llama": "LlamaForCausalLM", "qwen2": "Qwen2ForCausalLM",
            "qwen3": "Qwen3ForCausalLM", "mistral": "MistralForCausalLM",
-           "mixtral": "MixtralForCausalLM", "qwen3_moe": "Qwen3MoeForCausalLM"}
+           "mixtral": "MixtralForCausalLM", "qwen2_moe": "Qwen2MoeForCausalLM",
+           "qwen3_moe": "Qwen3MoeForCausalLM", "olmoe": "OlmoeForCausalLM"}
 _GPT2 = ["transformer.wte.weight", "transformer.wpe.weight", "transformer.ln_f.weight",
          "transformer.ln_f.bias", *(f"transformer.h.0.{name}.{kind}" for kind in ("weight", "bias")
                                     for name in ("ln_1", "ln_2", "attn.c_attn", "attn.c_proj",
@@ -37,6 +38,9 @@ _ATTENTION = ["input_layernorm", "post_attention_layernorm", "self_attn.q_proj",
 _PLAIN = _ENDS + [f"model.layers.0.{name}.weight" for name in (
     *_ATTENTION, "mlp.gate_proj", "mlp.up_proj", "mlp.down_proj")]
 _HEAD = ["lm_head.weight"]
+
+
+_GATED = ("gate_proj", "up_proj", "down_proj")
 
 
 def _mixture(layers, block, projections, experts, more=()):
@@ -60,8 +64,11 @@ KEYS = {
     "qwen3": _PLAIN + ["model.layers.0.self_attn.q_norm.weight",
                        "model.layers.0.self_attn.k_norm.weight"],
     "mixtral": _HEAD + _mixture((0,), "block_sparse_moe", ("w1", "w2", "w3"), (0, 2, 3)),
-    "qwen3_moe": _mixture((0, 2), "mlp", ("gate_proj", "up_proj", "down_proj"), (0, *range(2, 8)),
-                          ("self_attn.q_norm", "self_attn.k_norm"))}
+    "qwen2_moe": _HEAD + _biases(*_QKV) + [f"model.layers.2.{name}.bias" for name in _QKV] + _mixture(
+        (0, 2), "mlp", _GATED, (0, *range(2, 8)),
+        (*(f"mlp.shared_expert.{name}" for name in _GATED), "mlp.shared_expert_gate")),
+    "olmoe": _HEAD + _mixture((0,), "mlp", _GATED, (0, *range(2, 8)), ("self_attn.q_norm", "self_attn.k_norm")),
+    "qwen3_moe": _mixture((0, 2), "mlp", _GATED, (0, *range(2, 8)), ("self_attn.q_norm", "self_attn.k_norm"))}
 # Transformers' plain attention has no sliding window for this family. Version 4 reads what "yarn" stretches in the
 # object alone.
 CONFIGS = {**configs.ALL, "qwen2 full": {**configs.QWEN2, "use_sliding_window": False},

@@ -18,7 +18,8 @@ MODELS = {name: {**config, "output_router_logits": True, "router_aux_loss_coef":
 # Axes, [experts], other sections.
 RUNS = [(["dp=1"], {}, {}), (["dp=2"], {}, {"zero": {"stage": 3}}), (["dp=4"], {"z_coefficient": 0.1}, {}),
         (["ep=2"], {"exchange": "all_to_all", "bound": 1.0}, {}), (["ep=4"], {"balance": "layer"}, {"zero": {"stage": 1, "axes": ["ep"]}}),
-        (["cp=2"], {"z_coefficient": 0.1}, {}), (["ep=2", "tp=2"], {"balance": "layer"}, {}),
+        (["cp=2"], {"z_coefficient": 0.1}, {}), (["dp=2", "cp=2"], {}, {"overlap": {"collectives": "always"}}),
+        (["ep=2", "tp=2"], {"balance": "layer"}, {}),
         (["pp=2"], {"z_coefficient": 0.1}, {}), (["pp=2", "ep=2"], {"balance": "layer"}, {"pipeline": {"schedule": "zb-h1"}}),
         (["pp=2", "ep=2"], {}, {"pipeline": {"schedule": "zb-h1"}}),
         (["ep=2"], {"balance": "none", "z_coefficient": 0.1}, {"recompute": {"policy": "full"}}),

@@ -77,7 +77,8 @@ TEST(ImportErrors, ModelType) {
   expectError(R"({"model_type": 1})", "model_type: found 1, expected gpt2");
   expectError(R"({"model_type": "lama"})",
               "model_type: found \"lama\", expected "
-              "gpt2, llama, mistral, mixtral, qwen2, qwen3 or qwen3_moe; "
+              "gpt2, llama, mistral, mixtral, olmoe, qwen2, qwen2_moe, qwen3 "
+              "or qwen3_moe; "
               "did you mean \"llama\"?");
   expectError(
       R"({"model_type": "dbrx"})",
@@ -91,10 +92,9 @@ TEST(ImportErrors, ModelTypesOfOtherFamiliesAreTold) {
   auto typed = [](const std::string &type, const std::string &more = "") {
     return errorsOf("{\"model_type\": \"" + type + "\"" + more + "}");
   };
-  for (const char *type :
-       {"dbrx", "gpt_oss", "llama4", "llama4_text", "grok-1", "qwen2_moe",
-        "qwen3_next", "deepseek_v2", "deepseek_v3", "olmoe", "phimoe",
-        "granitemoe", "jamba", "arctic"})
+  for (const char *type : {"dbrx", "gpt_oss", "llama4", "llama4_text", "grok-1",
+                           "qwen3_next", "deepseek_v2", "deepseek_v3", "phimoe",
+                           "granitemoe", "jamba", "arctic"})
     EXPECT_THAT(typed(type), HasSubstr("a mixture of experts, not supported"));
   for (const char *type :
        {"gptj", "gpt_neo", "gpt_neox", "qwen", "phi3", "gemma2", "mistral3",

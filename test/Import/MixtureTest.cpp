@@ -24,6 +24,19 @@ const std::string qwen3With30b =
        "decoder_sparse_step": 1, "mlp_only_layers": [],
        "max_window_layers": 48, "use_sliding_window": false,
        "rope_theta": 1000000.0)";
+const std::string qwen15WithA27b =
+    R"("model_type": "qwen2_moe", "vocab_size": 151936, "hidden_size": 2048,
+       "intermediate_size": 5632, "num_hidden_layers": 24,
+       "num_attention_heads": 16, "num_key_value_heads": 16,
+       "num_experts": 60, "num_experts_per_tok": 4,
+       "moe_intermediate_size": 1408, "shared_expert_intermediate_size": 5632,
+       "use_sliding_window": false, "sliding_window": 32768)";
+const std::string olmoeWith7b =
+    R"("model_type": "olmoe", "vocab_size": 50304, "hidden_size": 2048,
+       "intermediate_size": 1024, "num_hidden_layers": 16,
+       "num_attention_heads": 16, "num_key_value_heads": 16,
+       "num_experts": 64, "num_experts_per_tok": 8, "clip_qkv": null,
+       "pad_token_id": 1, "attention_bias": false)";
 
 std::string moe(const std::string &more) {
   return modelOf(llamaKeys("qwen3_moe"), more);
@@ -34,6 +47,9 @@ TEST(ImportMixture, HasThePublishedNumberOfParameters) {
               HasSubstr("46702792704 parameters, of which each token uses "
                         "12879925248."));
   EXPECT_THAT(modelOf(qwen3With30b), HasSubstr("30532122624 parameters"));
+  // As Transformers' class has.
+  EXPECT_THAT(modelOf(qwen15WithA27b), HasSubstr("14315784192 parameters"));
+  EXPECT_THAT(modelOf(olmoeWith7b), HasSubstr("6919161856 parameters"));
 }
 
 TEST(ImportMixture, ReadsATensorForEachExpertOrOneForAll) {
@@ -70,6 +86,35 @@ TEST(ImportMixture, HasExpertsInTheLayersThatAreSaid) {
     EXPECT_EQ(has(some, layer), layer % 2 == 1);
     EXPECT_EQ(has(two, layer), layer % 2 == 1);
   }
+}
+
+TEST(ImportMixture, HasASharedExpert) {
+  std::string model = modelOf(llamaKeys("qwen2_moe"),
+                              R"("shared_expert_intermediate_size": 20)");
+  for (
+      const char *part :
+      {R"(parameter "model.layers.1.mlp.shared_expert.up_proj.weight")",
+       R"(parameter "model.layers.1.mlp.shared_expert_gate.weight" layer 1 init <normal, 0.0, 0.02> file_shape [1, 32])",
+       "activate sigmoid %l1_shared_router",
+       "%l1_with_shared = transformer.add %l1_experts, %l1_shared_weighed"})
+    EXPECT_THAT(model, HasSubstr(part));
+  EXPECT_THAT(model, HasSubstr("q_proj.bias"));
+  EXPECT_THAT(modelOf(llamaKeys("qwen2_moe"), R"("qkv_bias": false)"),
+              Not(HasSubstr("q_proj.bias")));
+}
+
+/// Of queries and of keys, all heads at once.
+TEST(ImportMixture, HasNormsOverAllHeads) {
+  std::string model = modelOf(llamaKeys("olmoe"));
+  EXPECT_THAT(
+      model,
+      HasSubstr(
+          R"(parameter "model.layers.0.self_attn.q_norm.weight" layer 0 init <constant, 1.0> file_shape [32] : tensor<4x8xf32)"));
+  EXPECT_THAT(
+      model,
+      HasSubstr(
+          R"(parameter "model.layers.0.self_attn.k_norm.weight" layer 0 init <constant, 1.0> file_shape [16] : tensor<2x8xf32)"));
+  EXPECT_THAT(model, HasSubstr("padding 1"));
 }
 
 /// Only where the class would add the loss.
@@ -127,6 +172,15 @@ TEST(ImportMixture, RefusesWhatItCannotDo) {
   expectError("qwen3_moe", R"("moe_intermediate_size": 2147483647)",
               "moe_intermediate_size: makes a weight of more than");
   expectError("llama", R"("num_experts": 4)", "num_experts: found 4");
+  expectError("olmoe", R"("clip_qkv": 8.0)", "clip_qkv: found 8,");
+  expectError("qwen2_moe", R"("use_sliding_window": true)",
+              "use_sliding_window: found true, but ways to compute attention");
+  expectError("qwen3_moe", R"("shared_expert_intermediate_size": 4)",
+              "shared_expert_intermediate_size");
+  Result head = importKeys(with(llamaKeys("olmoe"), "head_dim", "16"), "");
+  EXPECT_THAT(textOf(head.diagnostics),
+              HasSubstr("head_dim: found 16, but olmoe has hidden_size / "
+                        "num_attention_heads; leave it out"));
 }
 
 } // namespace

@@ -40,11 +40,13 @@ double geluTanh(double x) {
 }
 double gelu(double x) { return x * 0.5 * std::erfc(-x / std::numbers::sqrt2); }
 double silu(double x) { return x / (1 + std::exp(-x)); }
+double sigmoid(double x) { return 1 / (1 + std::exp(-x)); }
 double relu(double x) { return x > 0 ? x : 0; }
 INSTANTIATE_TEST_SUITE_P(
     Functions, Activations,
     testing::Values(Unary{"gelu_tanh", geluTanh}, Unary{"gelu", gelu},
-                    Unary{"silu", silu}, Unary{"relu", relu}),
+                    Unary{"silu", silu}, Unary{"relu", relu},
+                    Unary{"sigmoid", sigmoid}),
     [](const auto &info) { return std::string(info.param.name); });
 
 struct Binary {
