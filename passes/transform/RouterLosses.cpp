@@ -25,16 +25,17 @@ Value multiply(ImplicitLocOpBuilder &b, Value x, double factor) {
 /// One router: what its experts' tokens choose from.
 class Router {
 public:
-  explicit Router(TopKOp op) : choose(op) {
-    if (auto softmax = op.getScores().getDefiningOp<SoftmaxOp>())
-      logits = softmax.getInput();
-    else
-      logits = op.getScores();
+  /// By what makes the choices of `experts`, of scores that are its first
+  /// operand.
+  explicit Router(Operation *choose) : choose(choose) {
+    Value scores = choose->getOperand(0);
+    auto softmax = scores.getDefiningOp<SoftmaxOp>();
+    logits = softmax ? softmax.getInput() : scores;
   }
 
   /// How often each expert was chosen: [samples, experts].
   Value counts(ImplicitLocOpBuilder &b) {
-    Value choices = choose.getChoices();
+    Value choices = choose->getResult(0);
     Value each = ones(b, withElement(choices.getType(), b.getF32Type()));
     return sum(b, PickGradOp::create(b, logits.getType(), each, choices));
   }
@@ -116,7 +117,7 @@ private:
     return DimsAttr::get(of.getContext(), dimsOf(of).getNames().drop_back());
   }
 
-  TopKOp choose;
+  Operation *choose;
   Value logits;
 };
 
@@ -128,11 +129,12 @@ struct RouterLossesPass : impl::RouterLossesPassBase<RouterLossesPass> {
     llvm::SetVector<Operation *> choices;
     if (loss)
       loss.walk([&](ExpertsOp op) {
-        if (auto from = op.getChoices().getDefiningOp<TopKOp>())
+        if (Operation *from = op.getChoices().getDefiningOp();
+            from && from->getNumOperands() > 0)
           choices.insert(from);
       });
     for (Operation *op : choices)
-      routers.emplace_back(cast<TopKOp>(op));
+      routers.emplace_back(op);
     if (routers.empty() && (balanceCoefficient > 0 || zCoefficient > 0)) {
       emitError(analysis::ofSpec(balanceCoefficient > 0
                                      ? "experts.balance_coefficient"
