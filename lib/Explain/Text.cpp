@@ -35,7 +35,7 @@ constexpr const char *meaning[numBufferKinds] = {
     "scratch of an instruction",
     "tokens, targets, scalars of a step",
     "tables filled once",
-    "loss, gradient norm"};
+    "loss, gradient norm, metrics"};
 
 std::string meshText(const plan::Plan &plan) {
   std::string text;

@@ -143,7 +143,14 @@ struct RouterLossesPass : impl::RouterLossesPassBase<RouterLossesPass> {
           << "the model has no router that chooses experts; leave the line out";
       return signalPassFailure();
     }
-    if (balance != spec::Balance::none && ofBalance() > 0)
+    bool adds = !routers.empty() && ofBalance() > 0;
+    if (balance == spec::Balance::ofLayer && !adds)
+      emitWarning(analysis::ofSpec("experts.balance", getOperation().getLoc()))
+          << "\"layer\" adds no loss: "
+          << (routers.empty() ? "the model has no router that chooses experts"
+                              : "its coefficient is 0; give "
+                                "experts.balance_coefficient");
+    if (balance != spec::Balance::none && adds)
       addBalance();
     if (zCoefficient > 0)
       addSquares();

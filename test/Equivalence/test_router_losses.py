@@ -114,6 +114,12 @@ class RouterLosses(unittest.TestCase):
         self.assertAlmostEqual(run.metrics[0]["again"] / loss, 1, delta=F32)
         self.check(run, (loss, {}, {n: 1.5 * g for n, g in gradients.items()}))
 
+    def test_what_adds_nothing_is_said(self):
+        for config, why in ((configs.LLAMA, "the model has no router"), (configs.MIXTRAL, "its coefficient is 0")):
+            done = self.space.must("meshwork", "compile", self.space.model(config), "--spec", self.space.write(
+                ".toml", tools.spec(4, 4, SEQUENCE, experts={"balance": "layer"})), "-o", self.space.file(".mwplan"))
+            self.assertIn("experts.balance: \"layer\" adds no loss: " + why, done.stderr)
+
     def test_a_dense_model_has_no_router(self):
         done = self.space.call("meshwork", "compile", self.space.model(configs.LLAMA), "--spec", self.space.write(
             ".toml", tools.spec(4, 4, SEQUENCE, experts={"balance_coefficient": 0.01})), "-o", self.space.file(".mwplan"))
