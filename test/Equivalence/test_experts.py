@@ -3,6 +3,7 @@ whoever has which expert; files and checkpoints know nothing of the mesh; the wo
 """
 import json
 import pathlib
+import shutil
 import unittest
 
 import numpy as np
@@ -13,6 +14,7 @@ import oracle
 import tools
 
 F32 = 1e-5
+MPIRUN = ("mpirun", "--oversubscribe", "--allow-run-as-root", "-n", "4")
 BATCH, SEQUENCE = 8, 23
 SP = {"residual_sequence": ["tp"]}
 # Axes, [shard], other sections; the sequence of 23 leaves padding wherever it is split.
@@ -94,6 +96,31 @@ class Experts(unittest.TestCase):
                 plan = self.plan(config, axes, precision={"compute": "f32"}, **experts)
                 losses[ranks] = self.space.train(plan, self.data, 1, lr=0, init=init).losses[0]
             self.assertEqual(len(set(losses.values())), 1, losses)
+
+    @unittest.skipUnless(shutil.which("mpirun"), "mpirun is not installed")
+    def test_processes_have_the_bits_of_threads(self):
+        """Further rounds too: how many there are is a sum over processes."""
+        for axes, shard, sections in ((["ep=4"], {}, {}), (["ep=2", "tp=2"], SP, {}),
+                                      (["pp=2", "ep=2"], {}, {"pipeline": {"schedule": "zb-h1"}})):
+            config = {**MODELS["mixtral"], "output_router_logits": True, "router_aux_loss_coef": 0.1}
+            plan = self.plan(config, axes, shard, experts={"exchange": "all_to_all", "bound": 1.0}, **sections)
+            init = self.space.save_weights(models.random_weights(config, 17))
+            with self.subTest(axes=axes):
+                one, many = (self.space.train(plan, self.data, 2, "--threads", 1, init=init, launcher=launcher)
+                             for launcher in ((), MPIRUN))
+                self.assertEqual(many.losses, one.losses)
+                self.assertEqual(many.metrics[1]["balance_loss"], one.metrics[1]["balance_loss"])
+                for name, weight in one.weights.items():
+                    self.assertEqual(many.weights[name].tobytes(), weight.tobytes(), name)
+
+    def test_more_ranks_than_cores(self):
+        config = {**configs.MIXTRAL, "num_local_experts": 16}
+        weights = models.random_weights(config, 17)
+        init, expected = self.space.save_weights(weights), self.expected(config, weights)
+        plan = self.space.compile(config, tools.spec(
+            BATCH, 1, SEQUENCE, mesh={"axes": ["ep=8", "tp=2"]}, shard={**SP, "experts": ["ep", "tp"]},
+            experts={"exchange": "all_to_all", "bound": 1.0}))
+        self.check(self.space.train(plan, self.data, 1, lr=0, init=init), expected)
 
     def test_files_are_those_of_one_rank(self):
         config = MODELS["qwen3_moe"]
