@@ -116,8 +116,9 @@ def RestartPositionsPass : Pass<"transformer-restart-positions", "::mlir::Module
 def RouterLossesPass : Pass<"transformer-router-losses", "::mlir::ModuleOp"> {
   let summary = "Adds losses that make routers choose experts evenly";
   let description = [{
-    After `-transformer-bind`. Of E experts, f is how often each was chosen by the tokens of one sequence, by how many
-    tokens these are, and P the mean of its softmax over them. The balance loss is E times the sum of f P: k where
+    Before: `-transformer-bind`. After: `@loss` has an `auxiliary_loss` for each loss that has a coefficient.
+    Of E experts, f is how often each was chosen by the tokens of one sequence, by how many tokens these are, and P the
+    mean of its softmax over them. The balance loss is E times the sum of f P: k where
     each token chooses k and all experts equally often. Of the `model`, f and P are first averaged over layers (as
     Hugging Face's classes do); of a `layer`, the losses of layers are averaged. The z-loss is the mean over layers and
     tokens of the square of log-sum-exp of the scores. Both are means over the sequences of a step.
