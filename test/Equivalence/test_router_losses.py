@@ -26,6 +26,13 @@ RUNS = [(["dp=1"], {}, {}), (["dp=2"], {}, {"zero": {"stage": 3}}), (["dp=4"], {
         (["dp=2"], {"balance_coefficient": 0.25}, {"recompute": {"policy": "full"}})]
 
 
+def with_loss_again(space, config):
+    """A model that adds half of its loss to its loss, as another one."""
+    text = pathlib.Path(space.model(config)).read_text()
+    return space.write(".mlir", text.replace(
+        "    return %loss", '    transformer.auxiliary_loss "again" coefficient 0.5, %loss : tensor<f32>\n    return %loss'))
+
+
 class RouterLosses(unittest.TestCase):
     cost_s = 60
 
@@ -100,9 +107,7 @@ class RouterLosses(unittest.TestCase):
 
     def test_a_model_may_have_a_loss_of_its_own(self):
         """Half of the loss again: gradients grow by half, the loss does not."""
-        text = pathlib.Path(self.space.model(configs.LLAMA)).read_text()
-        more = self.space.write(".mlir", text.replace(
-            "    return %loss", '    transformer.auxiliary_loss "again" coefficient 0.5, %loss : tensor<f32>\n    return %loss'))
+        more = with_loss_again(self.space, configs.LLAMA)
         spec = self.space.write(".toml", tools.spec(BATCH, 2, SEQUENCE, mesh={"axes": ["dp=2"]}))
         plan = self.space.file(".mwplan")
         self.space.must("meshwork", "compile", more, "--spec", spec, "-o", plan)
@@ -113,6 +118,16 @@ class RouterLosses(unittest.TestCase):
         loss, gradients = oracle.gradients(configs.LLAMA, exact, *oracle.windows(configs.corpus(), BATCH, SEQUENCE, 0, 0))
         self.assertAlmostEqual(run.metrics[0]["again"] / loss, 1, delta=F32)
         self.check(run, (loss, {}, {n: 1.5 * g for n, g in gradients.items()}))
+
+    def test_an_emulated_gpu_tells_it_too(self):
+        with tools.Workspace(LD_LIBRARY_PATH=str(tools.BIN.parent / "emulator")) as space:
+            model = with_loss_again(space, {**configs.LLAMA, "vocab_size": 136})
+            data, spec, plan = space.tokens(configs.corpus()), space.file(".toml"), space.file(".mwplan")
+            for axes in (["dp=2"], ["pp=2"]):
+                pathlib.Path(spec).write_text(tools.spec(BATCH, 2, SEQUENCE, mesh={"axes": axes}, target={"device": "cuda"}))
+                space.must("meshwork", "compile", model, "--spec", spec, "-o", plan)
+                run = space.train(plan, data, 1, "--share-gpu", lr=0)
+                self.assertAlmostEqual(run.metrics[0]["again"] / run.losses[0], 1, delta=1e-6, msg=axes)
 
     def test_what_adds_nothing_is_said(self):
         for config, why in ((configs.LLAMA, "the model has no router"), (configs.MIXTRAL, "its coefficient is 0")):
