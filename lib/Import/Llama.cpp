@@ -88,9 +88,9 @@ private:
     y = norm(ssa + "post_attention_norm",
              file + "post_attention_layernorm.weight", middle, embed);
     if (m.mixture && m.mixture->has(layer))
-      y = mixtureText(text, *m.mixture, {normal(), m.activation, file, ssa}, y);
+      y = mixture(y, file, ssa);
     else
-      y = feedForward(y, file + "mlp.", ssa);
+      y = feedForward(y, ffn, file + "mlp.", ssa);
     return text.add(ssa + "out", middle, y);
   }
 
@@ -153,13 +153,36 @@ private:
     return text.add(name + "_biased", y, b);
   }
 
-  Value feedForward(const Value &x, const std::string &file,
+  Value feedForward(const Value &x, const Dim &width, const std::string &file,
                     const std::string &ssa) {
-    Value gate = dense(x, "gate", "bse,fe->bsf", ffn, file, ssa);
-    Value up = dense(x, "up", "bse,fe->bsf", ffn, file, ssa);
+    Value gate = dense(x, "gate", "bse,fe->bsf", width, file, ssa);
+    Value up = dense(x, "up", "bse,fe->bsf", width, file, ssa);
     gate = text.activate(ssa + "act", m.activation, gate);
     Value y = text.multiply(ssa + "gated", gate, up);
     return dense(y, "down", "bsf,ef->bse", embed, file, ssa);
+  }
+
+  Value mixture(const Value &x, const std::string &file,
+                const std::string &ssa) {
+    Value y =
+        mixtureText(text, *m.mixture, {normal(), m.activation, file, ssa}, x);
+    if (m.mixture->shared == 0)
+      return y;
+    return text.add(ssa + "with_shared", y,
+                    sharedExpert(x, file + m.mixture->block + "shared_expert",
+                                 ssa + "shared_"));
+  }
+
+  /// Of all tokens, each times what a router of its own gives it.
+  Value sharedExpert(const Value &x, const std::string &file,
+                     const std::string &ssa) {
+    Value y = feedForward(x, {"ffn", m.mixture->shared}, file + ".", ssa);
+    Value weight = text.parameter(ssa + "router_weight", file + "_gate.weight",
+                                  normal(), {embed}, {1, m.embed});
+    Value share = text.contract(ssa + "router", "bse,e->bs", x, weight,
+                                {batch, sequence});
+    return text.multiply(ssa + "weighed", y,
+                         text.activate(ssa + "share", "sigmoid", share));
   }
 
   const Llama &m;

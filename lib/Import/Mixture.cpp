@@ -174,34 +174,6 @@ private:
 };
 } // namespace
 
-/// Of all tokens, each times what a router of its own gives it.
-static Value sharedText(ModelText &text, const Mixture &m,
-                        const BlockText &block, const Value &x) {
-  std::string ssa = block.ssa + "shared_",
-              file = block.file + m.block + "shared_expert";
-  const Dim &embed = x.dims.back();
-  Dim ffn{"ffn", m.shared};
-  Dims inner = x.dims, rows(x.dims.begin(), x.dims.end() - 1);
-  inner.back() = ffn;
-  auto weight = [&](const std::string &name, const Dims &dims) {
-    return text.parameter(ssa + name + "_weight", file + "." + name + ".weight",
-                          block.init, dims);
-  };
-  Value gate = text.contract(ssa + "gate", "bse,fe->bsf", x,
-                             weight("gate_proj", {ffn, embed}), inner),
-        up = text.contract(ssa + "up", "bse,fe->bsf", x,
-                           weight("up_proj", {ffn, embed}), inner);
-  gate = text.activate(ssa + "act", block.activation, gate);
-  Value y = text.contract(ssa + "down", "bsf,ef->bse",
-                          text.multiply(ssa + "gated", gate, up),
-                          weight("down_proj", {embed, ffn}), x.dims);
-  Value router = text.parameter(ssa + "router_weight", file + "_gate.weight",
-                                block.init, {embed}, {1, embed.size});
-  Value share = text.contract(ssa + "router", "bse,e->bs", x, router, rows);
-  return text.multiply(ssa + "weighed", y,
-                       text.activate(ssa + "share", "sigmoid", share));
-}
-
 Value mixtureText(ModelText &text, const Mixture &m, const BlockText &block,
                   const Value &x) {
   const std::string &ssa = block.ssa;
@@ -223,11 +195,8 @@ Value mixtureText(ModelText &text, const Mixture &m, const BlockText &block,
     weights = text.softmax(ssa + "weights", weights);
   Experts experts(text, m, block, x.dims.back());
   Value gate = experts.gate(), up = experts.up(), down = experts.down();
-  Value y = text.experts(ssa + "experts", block.activation, x, chosen, weights,
-                         {gate, up, down});
-  return m.shared > 0
-             ? text.add(ssa + "with_shared", y, sharedText(text, m, block, x))
-             : y;
+  return text.experts(ssa + "experts", block.activation, x, chosen, weights,
+                      {gate, up, down});
 }
 
 } // namespace meshwork::importer

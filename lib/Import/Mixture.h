@@ -37,7 +37,7 @@ struct BlockText {
   Init init;
   std::string activation, file, ssa; // "model.layers.3.", "l3_"
 };
-/// The sum of the chosen experts' results for `x`, and of the shared one's.
+/// The sum of the chosen experts' results for `x`.
 Value mixtureText(ModelText &text, const Mixture &mixture,
                   const BlockText &block, const Value &x);
 

@@ -39,10 +39,10 @@ Key count(const char *section, const char *name, uint32_t &(*field)(Spec &)) {
   return key;
 }
 
-Key number(const char *name, const char *expected, bool (*legal)(double),
-           std::function<void(Spec &, double)> store,
+Key number(const char *section, const char *name, const char *expected,
+           bool (*legal)(double), std::function<void(Spec &, double)> store,
            std::function<std::optional<double>(const Spec &)> show) {
-  Key key{"optimizer", name, expected, {}, {}, false, {}};
+  Key key{section, name, expected, {}, {}, false, {}};
   key.read = [store, legal](const Value &value, Spec &spec) {
     bool isNumber =
         value.kind == Value::Kind::integer || value.kind == Value::Kind::number;

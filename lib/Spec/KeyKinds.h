@@ -17,9 +17,9 @@ Strings architectures(Device device);
 /// A needed whole number from 1 to 2^31 - 1.
 Key count(const char *section, const char *name, uint32_t &(*field)(Spec &));
 
-/// A finite number of [optimizer]; not printed where `show` has none.
-Key number(const char *name, const char *expected, bool (*legal)(double),
-           std::function<void(Spec &, double)> store,
+/// A finite number; not printed where `show` has none.
+Key number(const char *section, const char *name, const char *expected,
+           bool (*legal)(double), std::function<void(Spec &, double)> store,
            std::function<std::optional<double>(const Spec &)> show);
 
 /// true or false, stored as 1 or 0; not printed where `show` has none.
@@ -28,9 +28,10 @@ Key onOrOff(const char *section, const char *name,
             std::function<std::optional<double>(const Spec &)> show);
 
 /// Keys of sections: [mesh], [batch] and [shard]; [zero], [context] and
-/// [pipeline]; [optimizer].
+/// [pipeline]; [experts]; [optimizer].
 void addMeshKeys(std::vector<Key> &keys);
 void addParallelKeys(std::vector<Key> &keys);
+void addExpertKeys(std::vector<Key> &keys);
 void addOptimizerKeys(std::vector<Key> &keys);
 
 /// One of `choices`; `store` and `show` may be empty for a key without a place.

@@ -169,6 +169,7 @@ const std::vector<Key> &allKeys() {
     std::vector<Key> all;
     addMeshKeys(all);
     addParallelKeys(all);
+    addExpertKeys(all);
     addStepKeys(all);
     addTargetKeys(all);
     return all;

@@ -20,8 +20,8 @@ Key settingKey(const optimizer::Setting &setting) {
   };
   if (setting.range.isSwitch)
     return onOrOff("optimizer", setting.name, store, show);
-  return number(setting.name, setting.range.expected, setting.range.holds,
-                store, show);
+  return number("optimizer", setting.name, setting.range.expected,
+                setting.range.holds, store, show);
 }
 
 } // namespace
@@ -42,7 +42,7 @@ void addOptimizerKeys(std::vector<Key> &keys) {
       [](const Spec &s) { return s.optimizer.kind; }));
   keys.insert(keys.end(), settings.begin(), settings.end());
   keys.push_back(number(
-      "clip_grad_norm",
+      "optimizer", "clip_grad_norm",
       "0, which does not clip, or a number from 1e-30 to 1e30",
       optimizer::magnitude.holds,
       [](Spec &s, double value) { s.optimizer.clipGradNorm = value; },

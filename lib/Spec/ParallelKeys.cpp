@@ -1,9 +1,6 @@
 // [zero], [context] and [pipeline].
 #include <algorithm>
-#include <cmath>
-#include <limits>
 
-#include "lib/Optimizer/Optimizer.h"
 #include "lib/Spec/KeyKinds.h"
 #include "lib/Spec/Keys.h"
 #include "lib/Spec/ScheduleNames.h"
@@ -190,73 +187,6 @@ Key contextMethod() {
   return key;
 }
 
-Key expertsExchange() {
-  Key key = word<Exchange>("experts", "exchange", [](Spec &s) -> Exchange & {
-    return s.experts.exchange;
-  });
-  key.print = [](const Spec &s) -> std::optional<std::string> {
-    if (!s.splits("experts"))
-      return std::nullopt;
-    return tomlString(wordOf(s.experts.exchange));
-  };
-  return key;
-}
-
-/// A number, or "worst".
-Key expertsBound() {
-  Key key{"experts", "bound", "a number from 1 on, or \"worst\"", {}, {},
-          false,     {}};
-  key.read = [](const Value &value, Spec &spec) {
-    bool isWorst = value.kind == Value::Kind::string && value.text == "worst";
-    bool isNumber =
-        value.kind == Value::Kind::integer || value.kind == Value::Kind::number;
-    if (!isWorst &&
-        !(isNumber && std::isfinite(value.number) && value.number >= 1))
-      return false;
-    spec.experts.bound =
-        isWorst ? std::numeric_limits<double>::infinity() : value.number;
-    return true;
-  };
-  key.print = [](const Spec &s) -> std::optional<std::string> {
-    if (!s.splits("experts") || s.experts.exchange == Exchange::gathered)
-      return std::nullopt;
-    return std::isfinite(s.experts.bound) ? tomlNumber(s.experts.bound)
-                                          : tomlString("worst");
-  };
-  return key;
-}
-
-/// Not printed where no spec gives it: a model without experts has none.
-Key coefficient(const char *name, std::optional<double> Experts::*field) {
-  Key key{"experts", name, "0 or a number from 1e-30 to 1e30", {}, {},
-          false,     {}};
-  key.read = [field](const Value &value, Spec &spec) {
-    bool isNumber =
-        value.kind == Value::Kind::integer || value.kind == Value::Kind::number;
-    if (!isNumber || !optimizer::magnitude.holds(value.number))
-      return false;
-    spec.experts.*field = value.number;
-    return true;
-  };
-  key.print = [field](const Spec &s) -> std::optional<std::string> {
-    std::optional<double> given = s.experts.*field;
-    return given ? std::optional(tomlNumber(*given)) : std::nullopt;
-  };
-  return key;
-}
-
-Key expertsBalance() {
-  Key key = word<Balance>("experts", "balance", [](Spec &s) -> Balance & {
-    return s.experts.balance;
-  });
-  key.print = [](const Spec &s) -> std::optional<std::string> {
-    if (s.experts.balance == Balance::ofModel)
-      return std::nullopt;
-    return tomlString(wordOf(s.experts.balance));
-  };
-  return key;
-}
-
 } // namespace
 
 void addParallelKeys(std::vector<Key> &keys) {
@@ -282,12 +212,6 @@ void addParallelKeys(std::vector<Key> &keys) {
     return tomlString(wordOf(s.sequenceLayout));
   };
   keys.push_back(layout);
-  keys.push_back(expertsExchange());
-  keys.push_back(expertsBound());
-  keys.push_back(expertsBalance());
-  keys.push_back(
-      coefficient("balance_coefficient", &Experts::balanceCoefficient));
-  keys.push_back(coefficient("z_coefficient", &Experts::zCoefficient));
   keys.push_back(pipelineSchedule());
   keys.push_back(virtualStages());
   keys.push_back(layersOfStages());

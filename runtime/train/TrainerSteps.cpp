@@ -28,6 +28,14 @@ struct StepEnd {
 
 double ms(int64_t ns) { return static_cast<double>(ns) / 1e6; }
 
+/// Without times.
+StepReport reportOf(const OpenStep &open) {
+  StepReport report{
+      open.step, open.look.loss, open.look.gradNorm, open.rate, 0, 0, 0, 0};
+  report.metrics = open.look.metrics;
+  return report;
+}
+
 /// The same failure, with the step it happened in.
 absl::Status inStep(uint64_t step, const absl::Status &status) {
   return withExitCode(
@@ -172,17 +180,7 @@ absl::Status Trainer::Job::refuseStep(uint32_t rank, const OpenStep &open,
   if (flags & inputIsBad)
     return absl::OkStatus(); // Nothing else of the step means anything.
   if (rank == 0)
-    parts.reporter->onRefusedStep({open.step,
-                                   look.loss,
-                                   look.gradNorm,
-                                   open.rate,
-                                   0,
-                                   0,
-                                   0,
-                                   0,
-                                   {},
-                                   false,
-                                   look.metrics});
+    parts.reporter->onRefusedStep(reportOf(open));
   absl::Status why =
       explainBadStep(*ranks[rank], *transport, open.step, open.rate, look,
                      "all ranks stopped before the optimizer");
@@ -198,10 +196,8 @@ absl::Status Trainer::Job::closeStep(uint32_t rank, const OpenStep &open) {
   // A host that is ahead waits while its device works on the step before.
   spent.comm.waitNs = std::min(
       spent.comm.waitNs, std::max<int64_t>(0, spent.wallNs - open.comm.moveNs));
-  StepReport mine{
-      open.step, open.look.loss, open.look.gradNorm, open.rate, 0, 0, 0, 0};
+  StepReport mine = reportOf(open);
   mine.isSkipped = open.isSkipped;
-  mine.metrics = open.look.metrics;
   return transport->gather(rank, bytesOf(spent) + open.saved,
                            [&](absl::Span<const std::string> texts) {
                              report(rank, mine, texts);

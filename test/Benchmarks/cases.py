@@ -1,8 +1,10 @@
 """What is measured: examples/gpt2-124m.json and examples/llama-30m.json without dropout
 (so that frameworks draw no random numbers), 4 sequences of 512 tokens a step."""
+import argparse
 import json
 import os
 import pathlib
+import sys
 
 ROOT = pathlib.Path(__file__).resolve().parents[2]
 MODELS = ("gpt2-124m", "llama-30m")
@@ -23,6 +25,17 @@ def path(text):
 def add_bin(parser):
     parser.add_argument("--bin", type=path, default=os.environ.get("MESHWORK_BIN", str(ROOT / "build" / "bin")),
                         help="folder of our tools")
+
+
+def arguments(about):
+    """What the scripts take that compare a part of a step with PyTorch's."""
+    parser = argparse.ArgumentParser(description=about.splitlines()[0])
+    parser.add_argument("--torch-python", default=sys.executable)
+    add_bin(parser)
+    parser.add_argument("--threads", type=int, default=len(os.sched_getaffinity(0)))
+    parser.add_argument("--rounds", type=int, default=3)
+    parser.add_argument("--output", help="a file for the figures as JSON")
+    return parser.parse_args()
 
 
 def config(model):

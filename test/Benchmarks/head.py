@@ -8,12 +8,10 @@ GPT-2's sizes: 2048 tokens, width 768, 50257 words. The sides take turns; a figu
 least of all. Memory is what lives beside the weights: by the plan on our side, and on the
 other the logits and their gradient, as little as any implementation of the pair can hold.
 """
-import argparse
 import json
 import os
 import pathlib
 import subprocess
-import sys
 import tempfile
 
 import cases
@@ -91,13 +89,7 @@ def theirs(options, precision):
 
 
 def main():
-    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
-    parser.add_argument("--torch-python", default=sys.executable)
-    cases.add_bin(parser)
-    parser.add_argument("--threads", type=int, default=len(os.sched_getaffinity(0)))
-    parser.add_argument("--rounds", type=int, default=3)
-    parser.add_argument("--output", help="a file for the figures as JSON")
-    options = parser.parse_args()
+    options = cases.arguments(__doc__)
     results = {}
     with tempfile.TemporaryDirectory() as folder:
         for precision, size in (("bf16", 2), ("f32", 4)):

@@ -9,12 +9,10 @@ index_add. "sorted" sorts tokens by expert once, so that each expert has a slice
 a figure is the least of all. The floor is the products' flops at the better of two peaks: PyTorch's
 matmul and ours.
 """
-import argparse
 import json
 import os
 import pathlib
 import subprocess
-import sys
 import tempfile
 
 import cases
@@ -134,13 +132,7 @@ def floor_ms(block, gflops):
 
 
 def main():
-    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
-    parser.add_argument("--torch-python", default=sys.executable)
-    cases.add_bin(parser)
-    parser.add_argument("--threads", type=int, default=len(os.sched_getaffinity(0)))
-    parser.add_argument("--rounds", type=int, default=3)
-    parser.add_argument("--output", help="a file for the figures as JSON")
-    options = parser.parse_args()
+    options = cases.arguments(__doc__)
     results = {}
     peaks = floors.best([train_step.peaks_of_torch(options), train_step.our_peaks(options)])
     with tempfile.TemporaryDirectory() as name:

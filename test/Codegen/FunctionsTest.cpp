@@ -38,6 +38,7 @@ void PrintTo(const Function &function, std::ostream *os) {
 double sigmoid(double x) {
   return x < 0 ? std::exp(x) / (1 + std::exp(x)) : 1 / (1 + std::exp(-x));
 }
+double sigmoidSlope(double x) { return sigmoid(x) * sigmoid(-x); }
 double silu(double x) { return x * sigmoid(x); }
 double siluSlope(double x) { return sigmoid(x) * (1 + x * sigmoid(-x)); }
 double siluSlopeScale(double x) { return sigmoid(x) * (1 + std::abs(x)); }
@@ -92,6 +93,8 @@ double rsqrt(double x) { return 1 / std::sqrt(x); }
 double rsqrtSlope(double x) { return -0.5 / x / std::sqrt(x); }
 
 const Function functions[] = {
+    {"sigmoid", "%y = transformer.activate sigmoid %a : !x", sigmoid,
+     sigmoidSlope, sigmoid, sigmoidSlope},
     {"silu", "%y = transformer.activate silu %a : !x", silu, siluSlope, silu,
      siluSlopeScale},
     {"gelu_tanh", "%y = transformer.activate gelu_tanh %a : !x", geluTanh,

@@ -54,11 +54,13 @@ class Benchmarks(unittest.TestCase):
         """Every script that has --bin takes it from here."""
         with tempfile.TemporaryDirectory() as folder:
             self.run_there(RELATIVE, folder)
+        self.run_there("import sys, cases\nsys.argv[1:] = ['--bin', 'build/bin']\n"
+                       "assert cases.arguments('About.').bin.is_absolute()")
         scripts = [path for path in FOLDER.glob("*.py") if "options.bin" in path.read_text()]
         self.assertGreater(len(scripts), 4)
         for path in scripts:
             if path.name != "frameworks.py":
-                self.assertIn("cases.add_bin(parser)", path.read_text(), path.name)
+                self.assertRegex(path.read_text(), r"cases\.(add_bin\(parser\)|arguments\(__doc__\))", path.name)
                 self.run_there(f"import {path.stem}")
 
 
