@@ -187,10 +187,6 @@ void writeHeader(std::ostream &out, const flatbuffers::EnumDef &kinds) {
             [](const StructDef &table) {
               return attribute(table, "gpu_kernels") != nullptr;
             });
-  writeList(out, "MESHWORK_PLAN_INSTRUCTIONS_OF_CPU_ONLY", kinds,
-            [](const StructDef &table) {
-              return attribute(table, "cpu_only") != nullptr;
-            });
   out << "\nnamespace meshwork::plan {\n\n";
   for (const flatbuffers::EnumVal *kind : kinds.Vals())
     if (const StructDef *table = kind->union_type.struct_def)

@@ -34,18 +34,6 @@ inline bool hasGpuKernels(Operation kind) {
   }
 }
 
-/// Whether a GPU runs it at all.
-inline bool runsOnGpu(Operation kind) {
-  switch (kind) {
-#define MESHWORK_IS_CPU_ONLY(Kind) case Operation::Kind:
-    MESHWORK_PLAN_INSTRUCTIONS_OF_CPU_ONLY(MESHWORK_IS_CPU_ONLY)
-#undef MESHWORK_IS_CPU_ONLY
-    return false;
-  default:
-    return true;
-  }
-}
-
 /// "attention_grad", as in the schedule dialect.
 std::string nameOf(Operation kind);
 

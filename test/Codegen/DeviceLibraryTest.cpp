@@ -1,124 +1,12 @@
 // Device functions of instructions that are no clusters, as PTX that the
-// emulator executes: against loops that say what Plan.fbs says. It also checks
-// addresses, barriers and races.
-#include <random>
-
+// emulator executes: against loops that say what Plan.fbs says.
 #include <sys/mman.h>
 
-#include "mlir/IR/BuiltinOps.h"
-#include "mlir/Parser/Parser.h"
-#include "passes/codegen/gpu/DeviceKernels.h"
-#include "passes/codegen/gpu/library/DeviceLibrary.h"
-#include "passes/codegen/machine/CudaCode.h"
-#include "test/Support/Emulator/KernelTest.h"
+#include "test/Codegen/DeviceCode.h"
 #include "test/Support/TopK.h"
-#include "gtest/gtest.h"
 
-using namespace mlir;
 namespace meshwork::codegen {
 namespace {
-using ptx::Buffer;
-
-float floatOf(float value) { return value; }
-float floatOf(uint16_t bits) {
-  return llvm::bit_cast<float>(uint32_t{bits} << 16);
-}
-template <typename T> T rounded(float value) {
-  if constexpr (std::is_same_v<T, float>)
-    return value;
-  auto bits = llvm::bit_cast<uint32_t>(value);
-  return static_cast<T>((bits + 0x7fff + (bits >> 16 & 1)) >> 16);
-}
-
-/// The kernels of the instructions of one phase, in the schedule dialect's
-/// text.
-class Instructions {
-public:
-  explicit Instructions(const std::string &text) {
-    context.loadDialect<schedule::ScheduleDialect>();
-    module = parseSourceString<ModuleOp>(
-        "schedule.program @rank arena 1099511627776 {\n%a = schedule.buffer "
-        "\"a\" "
-        "activations persistent at 0 : "
-        "memref<1099511627776xi8>\n%b = schedule.buffer \"b\" activations "
-        "persistent at 0 : memref<1099511627776xi8>\nschedule.list forward "
-        "{\n" +
-            text + "\n}\n}\n",
-        &context);
-    if (!module)
-      return;
-    OwningOpRef<ModuleOp> code(ModuleOp::create(UnknownLoc::get(&context)));
-    FailureOr<DeviceKernels> emitted = emitDeviceKernels(*module, *code);
-    if (failed(emitted))
-      return;
-    list = emitted->library.kernels;
-    auto target = codegen::resolveCudaTarget(
-        "sm_80", [&] { return module->emitError(); });
-    auto texts = codegen::compileToPtx(
-        {emitted->clusterModule, emitted->libraryModule, deviceLibrary()},
-        {*target});
-    if (succeeded(texts))
-      kernels = std::make_unique<ptx::Kernels>(
-          ptx::Kernels::fromText(texts->front()));
-  }
-
-  template <typename... Arguments>
-  void run(int32_t adds, const Arguments &...pointers) {
-    ASSERT_TRUE(kernels) << "no PTX";
-    ASSERT_EQ(list.size(), 1u);
-    const LibraryKernel &kernel = list[0];
-    ptx::Shape shape{.grid = {static_cast<uint32_t>(kernel.grid)},
-                     .block = {static_cast<uint32_t>(kernel.block)},
-                     .sharedBytes = static_cast<uint32_t>(kernel.sharedBytes)};
-    if (lastBlocks < shape.grid.x)
-      shape.firstBlock = shape.grid.x - lastBlocks;
-    absl::Status status =
-        kernels->launch(kernel.function, shape, pointers..., adds, uint64_t{0});
-    EXPECT_TRUE(status.ok()) << status;
-  }
-
-  uint32_t lastBlocks = UINT32_MAX; // of a launch that run
-
-private:
-  MLIRContext context;
-  OwningOpRef<ModuleOp> module;
-  std::vector<LibraryKernel> list;
-  std::unique_ptr<ptx::Kernels> kernels;
-};
-
-std::string memref(std::vector<int64_t> shape, const char *type,
-                   std::vector<int64_t> strides = {}) {
-  std::string dims, places;
-  if (strides.empty()) {
-    strides.assign(shape.size(), 1);
-    for (size_t i = shape.size(); i-- > 1;)
-      strides[i - 1] = strides[i] * shape[i];
-  }
-  for (size_t i = 0; i < shape.size(); ++i) {
-    dims += std::to_string(shape[i]) + "x";
-    places += (i ? ", " : "") + std::to_string(strides[i]);
-  }
-  return "memref<" + dims + type + ", strided<[" + places + "]>>";
-}
-
-std::string view(const char *name, const std::string &type, int64_t offset = 0,
-                 const char *buffer = "a") {
-  return std::string("%") + name + " = schedule.view %" + buffer + " at " +
-         std::to_string(offset) + " : memref<1099511627776xi8> to " + type +
-         "\n";
-}
-
-template <typename T> std::vector<T> randomRows(size_t count, uint32_t seed) {
-  std::mt19937 random(seed);
-  std::uniform_real_distribution<float> numbers(-1, 1);
-  std::vector<T> values(count);
-  for (T &value : values)
-    value = rounded<T>(numbers(random));
-  return values;
-}
-template <typename T> const char *typeName() {
-  return std::is_same_v<T, float> ? "f32" : "bf16";
-}
 
 /// A table of `rows` rows of `width`, the ids that pick from it, and where a
 /// shard begins.

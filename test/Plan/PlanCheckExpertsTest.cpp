@@ -326,21 +326,5 @@ TEST(PlanCheckExperts, groupedGradients) {
   });
 }
 
-TEST(PlanCheckExperts, noGpuRunsThem) {
-  PlanT plan = tinyGpuPlan({.ranks = 4});
-  ProgramT &p = *plan.programs[0];
-  PickT op;
-  op.scores = addTensor(p, "s", BufferKind::activations, DType::f32, {4, 8});
-  op.choices = addTensor(p, "c", BufferKind::activations, DType::i32, {4, 2});
-  op.out = addTensor(p, "o", BufferKind::activations, DType::f32, {4, 2});
-  setLossKnown(p, 2);
-  insert(updateOf(p), 0, "experts", op);
-  absl::Status status = PlanFile::fromBytes(encode(plan)).status();
-  EXPECT_NE(std::string(status.message())
-                .find("no GPU runs Pick, expected a plan for a CPU"),
-            std::string::npos)
-      << status;
-}
-
 } // namespace
 } // namespace meshwork::plan::test

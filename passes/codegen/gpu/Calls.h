@@ -12,4 +12,13 @@ namespace meshwork::codegen {
 MESHWORK_PLAN_INSTRUCTIONS_OF_GPU_KERNELS(MESHWORK_ADD_CALLS)
 #undef MESHWORK_ADD_CALLS
 
+/// Rows of so many bytes, `rowStride` bytes apart.
+struct FilledBytes {
+  int64_t rows, rowStride, bytes, alignBytes, elementBytes;
+};
+/// Appends the call that fills them, of an operand, with 4 bytes that repeat.
+mlir::LogicalResult addFill(mlir::Operation *op, int64_t operand,
+                            const FilledBytes &of, uint32_t pattern,
+                            DeviceCalls &result);
+
 } // namespace meshwork::codegen

@@ -97,19 +97,25 @@ LogicalResult addCalls(schedule::FillOp op, DeviceCalls &result) {
   } else {
     pattern = static_cast<uint32_t>(static_cast<int32_t>(number));
   }
+  FilledBytes bytes{rows->count,
+                    rows->count == 1 ? 0 : rows->stride * view.bytes(),
+                    dense->count * view.bytes(), view.alignBytes, view.bytes()};
+  return addFill(op, 0, bytes, pattern, result);
+}
+
+LogicalResult addFill(Operation *op, int64_t operand, const FilledBytes &of,
+                      uint32_t pattern, DeviceCalls &result) {
   constexpr int64_t widest = 16;
-  int64_t bytes = dense->count * view.bytes(),
-          rowStride = rows->count == 1 ? 0 : rows->stride * view.bytes();
-  bool isWide = view.alignBytes % widest == 0 && rowStride % widest == 0;
-  int64_t word = isWide ? widest : view.bytes();
+  bool isWide = of.alignBytes % widest == 0 && of.rowStride % widest == 0;
+  int64_t word = isWide ? widest : of.elementBytes;
   DeviceCall call{"meshwork_fill", {}};
   FailureOr<int64_t> grid =
-      gridOf(op, rows->count * llvm::divideCeil(bytes, word), call.block);
+      gridOf(op, of.rows * llvm::divideCeil(of.bytes, word), call.block);
   if (failed(grid))
     return failure();
   call.grid = *grid;
-  call.pointer(0).integers(
-      {call.block, rows->count, rowStride, bytes, pattern, word});
+  call.pointer(operand).integers(
+      {call.block, of.rows, of.rowStride, of.bytes, pattern, word});
   result.calls.push_back(std::move(call));
   return success();
 }

@@ -1,7 +1,6 @@
 #include "passes/codegen/gpu/DeviceCall.h"
 
 #include "meshwork/Plan/Gpu.h"
-#include "passes/analysis/SpecKey.h"
 #include "passes/codegen/gpu/Calls.h"
 #include "llvm/ADT/TypeSwitch.h"
 
@@ -12,27 +11,6 @@ bool hasDeviceCalls(Operation *op) {
 #define MESHWORK_IS(Kind) || isa<schedule::Kind##Op>(op)
   return false MESHWORK_PLAN_INSTRUCTIONS_OF_GPU_KERNELS(MESHWORK_IS);
 #undef MESHWORK_IS
-}
-
-static bool isOfCpus(Operation *op) {
-#define MESHWORK_IS(Kind) || isa<schedule::Kind##Op>(op)
-  return false MESHWORK_PLAN_INSTRUCTIONS_OF_CPU_ONLY(MESHWORK_IS);
-#undef MESHWORK_IS
-}
-
-LogicalResult checkRunsOnGpu(ModuleOp schedule) {
-  Operation *first = nullptr;
-  schedule.walk([&](Operation *op) {
-    if (isOfCpus(op))
-      first = op;
-    return first ? WalkResult::interrupt() : WalkResult::advance();
-  });
-  if (!first)
-    return success();
-  return emitError(analysis::ofSpec("target.device", first->getLoc()))
-         << "found \"cuda\", but no GPU runs '" << first->getName()
-         << "' yet, an instruction of mixtures of experts; write "
-            "target.device = \"cpu\"";
 }
 
 FailureOr<DeviceCalls> deviceCallsOf(Operation *op) {

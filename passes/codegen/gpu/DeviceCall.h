@@ -81,8 +81,6 @@ struct DeviceCalls {
 
 /// Whether `op` is an instruction that has such kernels.
 bool hasDeviceCalls(mlir::Operation *op);
-/// An error of the spec at the first instruction that only CPUs run.
-mlir::LogicalResult checkRunsOnGpu(mlir::ModuleOp schedule);
 /// Errors, at the op: what the CPU device refuses too (element types, strides
 /// that do not nest), and 2^31 blocks or more.
 mlir::FailureOr<DeviceCalls> deviceCallsOf(mlir::Operation *op);

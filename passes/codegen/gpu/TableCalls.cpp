@@ -1,6 +1,4 @@
 // Rows of a table by index, and the gradient of that.
-#include <numeric>
-
 #include "meshwork/Plan/Gpu.h"
 #include "passes/codegen/gpu/Calls.h"
 #include "passes/codegen/gpu/StridedView.h"
@@ -10,83 +8,62 @@ using namespace mlir;
 namespace meshwork::codegen {
 namespace {
 
-/// `count` dense rows of `width` elements, `stride` apart.
-struct Rows {
-  StridedView view;
-  int64_t count, width, stride;
-};
-
-/// Splits `view` before dim `split`.
-FailureOr<Rows> rowsOf(Operation *op, Value value, int64_t split,
-                       StringRef role) {
-  StridedView view = stridedView(value);
-  FailureOr<Run> outer = collapse(op, view, 0, split, role),
-                 inner = collapse(op, view, split, view.rank(), role);
-  if (failed(outer) || failed(inner))
-    return failure();
-  if (inner->count > 1 && inner->stride != 1)
-    return op->emitOpError() << "has " << role << " " << value.getType()
-                             << ", expected dense rows";
-  return Rows{view, outer->count, inner->count, outer->stride};
-}
-
 struct Lookup {
   Rows table, many;
   int64_t numIds = 0;
 
-  /// Columns that one thread takes at once: 16 bytes of the smaller elements,
-  /// as far as widths, strides and alignments allow.
-  int64_t vector() const {
-    int64_t columns = std::gcd(
-        16 / std::min(table.view.bytes(), many.view.bytes()), table.width);
-    for (const Rows *rows : {&table, &many}) {
-      // Wide elements take two accesses of 16 bytes.
-      auto misfits = [&](int64_t bytes) {
-        return bytes % std::min<int64_t>(16, columns * rows->view.bytes()) != 0;
-      };
-      while (columns > 1 &&
-             (misfits(rows->view.alignBytes) ||
-              (rows->count > 1 && misfits(rows->stride * rows->view.bytes()))))
-        columns /= 2;
-    }
-    return columns;
-  }
+  int64_t vector() const { return vectorOf(table, many); }
 };
 
 FailureOr<Lookup> lookupOf(Operation *op, Value table, Value ids, Value many,
                            StringRef tableRole, StringRef manyRole) {
-  StridedView indices = stridedView(ids);
-  FailureOr<Run> dense = collapse(op, indices, 0, indices.rank(), "ids");
+  FailureOr<int64_t> numIds = denseCount(op, ids, "ids");
+  int64_t dims = cast<MemRefType>(ids.getType()).getRank();
   FailureOr<Rows> tableRows = rowsOf(op, table, 1, tableRole),
-                  manyRows = rowsOf(op, many, indices.rank(), manyRole);
-  if (failed(dense) || failed(tableRows) || failed(manyRows))
+                  manyRows = rowsOf(op, many, dims, manyRole);
+  if (failed(numIds) || failed(tableRows) || failed(manyRows))
     return failure();
-  if (dense->count > 1 && dense->stride != 1)
-    return op->emitOpError()
-           << "has ids " << ids.getType() << ", expected dense i32";
-  return Lookup{*tableRows, *manyRows, dense->count};
+  return Lookup{*tableRows, *manyRows, *numIds};
 }
-} // namespace
 
-LogicalResult addCalls(schedule::EmbeddingOp op, DeviceCalls &result) {
-  FailureOr<Lookup> lookup =
-      lookupOf(op, op.getTable(), op.getIds(), op.getOut(), "table", "out");
+/// `absent` fills rows that are not there. Numbers of i32 pass as f32, whose
+/// bits nobody changes.
+LogicalResult addLookup(Operation *op, const FailureOr<Lookup> &lookup,
+                        bool hasFirst, float absent, DeviceCalls &result) {
   if (failed(lookup))
     return failure();
   const Rows &table = lookup->table, &out = lookup->many;
-  bool isShard = bool(op.getFirstRow());
   DeviceCall call{"meshwork_embedding", {}};
   FailureOr<int64_t> grid =
       gridOf(op, lookup->numIds * (table.width / lookup->vector()), call.block);
   if (failed(grid))
     return failure();
   call.grid = *grid;
-  call.pointer(0).pointer(1).pointerIf(isShard, 2).pointer(isShard ? 3 : 2);
-  call.integers({isShard, call.block, lookup->numIds, table.width, table.count,
+  call.pointer(0).pointer(1).pointerIf(hasFirst, 2).pointer(hasFirst ? 3 : 2);
+  call.integers({hasFirst, call.block, lookup->numIds, table.width, table.count,
                  table.stride, out.stride, table.view.bytes(), out.view.bytes(),
-                 lookup->vector()});
+                 lookup->vector(), llvm::bit_cast<int32_t>(absent)});
   result.calls.push_back(std::move(call));
   return success();
+}
+} // namespace
+
+LogicalResult addCalls(schedule::EmbeddingOp op, DeviceCalls &result) {
+  FailureOr<Lookup> lookup =
+      lookupOf(op, op.getTable(), op.getIds(), op.getOut(), "table", "out");
+  bool isShard = bool(op.getFirstRow());
+  return addLookup(op, lookup, isShard,
+                   isShard ? 0 : std::numeric_limits<float>::quiet_NaN(),
+                   result);
+}
+
+LogicalResult addCalls(schedule::TakeRowsOp op, DeviceCalls &result) {
+  FailureOr<Lookup> lookup =
+      lookupOf(op, op.getTable(), op.getRows(), op.getOut(), "table", "out");
+  bool isOfNumbers =
+      succeeded(lookup) && lookup->table.view.element.isInteger(32);
+  return addLookup(op, lookup, /*hasFirst=*/false,
+                   isOfNumbers ? llvm::bit_cast<float>(-1) : 0, result);
 }
 
 LogicalResult addCalls(schedule::EmbeddingGradOp op, DeviceCalls &result) {

@@ -7,40 +7,23 @@ namespace meshwork::codegen {
 namespace {
 constexpr int64_t warp = 32, warpsOfBlock = 4;
 
-/// Rows of `width` dense elements.
-struct Rows {
-  Run run;
-  int64_t width;
-};
-
-FailureOr<Rows> rowsOf(Operation *op, Value value, StringRef role) {
-  StridedView view = stridedView(value);
-  int64_t last = view.rank() - 1;
-  FailureOr<Run> run = collapse(op, view, 0, last, role);
-  if (failed(run))
-    return failure();
-  if (view.shape[last] > 1 && view.strides[last] != 1)
-    return op->emitOpError() << "has " << role << " " << value.getType()
-                             << ", expected dense rows";
-  return Rows{*run, view.shape[last]};
-}
 } // namespace
 
 LogicalResult addCalls(schedule::TopKOp op, DeviceCalls &result) {
-  FailureOr<Rows> scores = rowsOf(op, op.getScores(), "scores"),
-                  choices = rowsOf(op, op.getChoices(), "choices");
+  FailureOr<Rows> scores = rowsOf(op, op.getScores(), -1, "scores"),
+                  choices = rowsOf(op, op.getChoices(), -1, "choices");
   if (failed(scores) || failed(choices))
     return failure();
   DeviceCall call{"meshwork_top_k", {}};
   call.block = warp * warpsOfBlock;
-  FailureOr<int64_t> grid = gridOf(op, scores->run.count * warp, call.block);
+  FailureOr<int64_t> grid = gridOf(op, scores->count * warp, call.block);
   if (failed(grid))
     return failure();
   call.grid = *grid;
   bool hasValid = bool(op.getValid());
   call.pointer(0).pointerIf(hasValid, 1).pointer(hasValid ? 2 : 1);
-  call.integers({hasValid, warpsOfBlock, scores->run.count, scores->width,
-                 choices->width, scores->run.stride, choices->run.stride,
+  call.integers({hasValid, warpsOfBlock, scores->count, scores->width,
+                 choices->width, scores->stride, choices->stride,
                  static_cast<int64_t>(op.getGroups()),
                  static_cast<int64_t>(op.getKeptGroups()),
                  op.getGroupScore() == schedule::GroupScore::two_best});

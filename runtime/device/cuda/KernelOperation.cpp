@@ -2,6 +2,7 @@
 // arguments they take.
 #include "absl/strings/str_cat.h"
 #include "lib/Plan/Operands.h"
+#include "lib/Plan/Operation.h"
 #include "lib/Plan/StatusMacros.h"
 #include "runtime/device/cuda/OperationKinds.h"
 #include "runtime/machine/StepState.h"
@@ -76,9 +77,14 @@ std::vector<uint64_t> operands(const plan::Instruction &instruction,
   return addresses;
 }
 
+/// Of an instruction whose kernels may add to what is there.
 plan::Accumulate modeOf(const plan::Instruction &instruction) {
-  const plan::EmbeddingGrad *op = instruction.op_as_EmbeddingGrad();
-  return op ? op->accumulate() : plan::Accumulate::no;
+  return plan::visitOperation<plan::Accumulate>(
+      instruction, [](const auto &op) {
+        if constexpr (requires { op.accumulate(); })
+          return op.accumulate();
+        return plan::Accumulate::no;
+      });
 }
 } // namespace
 

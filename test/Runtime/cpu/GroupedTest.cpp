@@ -2,17 +2,15 @@
 //
 // Tolerance: as of Matmul (MatmulTest.cpp), by the number of terms of a sum.
 #include <algorithm>
-#include <limits>
 
 #include <gtest/gtest.h>
 
 #include "test/Runtime/cpu/TestProgram.h"
+#include "test/Support/Experts.h"
 
 namespace meshwork::runtime::test {
+using namespace meshwork::test;
 namespace {
-
-constexpr double lowest = std::numeric_limits<int32_t>::min(),
-                 highest = std::numeric_limits<int32_t>::max();
 
 struct Case {
   std::vector<int64_t> rows; // of each expert
@@ -57,21 +55,6 @@ uint32_t addMatrices(TestProgram &program, DType type, const Case &c) {
   return program.addView(program.addBuffer(type, c.experts() * size), type,
                          {c.experts(), c.k, c.n},
                          {size, c.transposed ? 1 : ld, c.transposed ? ld : 1});
-}
-
-/// The rows of each expert as Plan.fbs says them, by begins of any kind.
-std::vector<std::pair<int64_t, int64_t>> rangesOf(const Values &begins,
-                                                  int64_t rows) {
-  std::vector<std::pair<int64_t, int64_t>> ranges;
-  double largest = 0;
-  std::vector<int64_t> tops;
-  for (double begin : begins) {
-    largest = std::max(largest, std::min(begin, static_cast<double>(rows)));
-    tops.push_back(static_cast<int64_t>(largest));
-  }
-  for (size_t e = 0; e + 1 < tops.size(); ++e)
-    ranges.emplace_back(tops[e], tops[e + 1]);
-  return ranges;
 }
 
 struct Product {

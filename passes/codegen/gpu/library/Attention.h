@@ -2,11 +2,9 @@
 #pragma once
 
 #include "passes/codegen/gpu/library/AttentionGeometry.h"
-#include "passes/codegen/gpu/library/Device.h"
+#include "passes/codegen/gpu/library/Shared.h"
 
 namespace meshwork::attention {
-
-#define MESHWORK_INLINE __device__ __attribute__((always_inline)) inline
 
 inline constexpr float log2e = 1.44269504088896341f,
                        ln2 = 0.693147180559945309f;
@@ -66,14 +64,6 @@ struct Tables {
 /// `Each` for every class.
 #define ATTENTION_CLASSES(Each)                                                \
   Each(16) Each(32) Each(64) Each(80) Each(96) Each(128) Each(192) Each(256)
-
-/// Hides where a value comes from. LLVM would otherwise keep the address of
-/// every access in a register of its own through the loop over blocks; so it
-/// forms them where they are used.
-MESHWORK_INLINE u32 fresh(u32 value) {
-  asm volatile("" : "+r"(value));
-  return value;
-}
 
 MESHWORK_INLINE int smaller(i64 a, i64 b) {
   return static_cast<int>(a < b ? a : b);

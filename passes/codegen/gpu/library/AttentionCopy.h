@@ -41,40 +41,6 @@ MESHWORK_INLINE void storeRows(const Destination &to, const float (&sums)[R][N],
                   firstColumn);
 }
 
-#define MESHWORK_SHARED __attribute__((address_space(3)))
-/// Shared memory by its own addresses, of 32 bits.
-MESHWORK_INLINE u32 sharedAddress() {
-  return static_cast<u32>(
-      reinterpret_cast<u64>((MESHWORK_SHARED u8 *)meshwork_shared));
-}
-template <typename T> MESHWORK_INLINE T *sharedPointer(u32 address) {
-  return (T *)reinterpret_cast<MESHWORK_SHARED T *>(u64{address});
-}
-
-/// Starts to copy 16 bytes; or writes zeros, and does not read.
-MESHWORK_INLINE void startCopy(u32 to, const void *from, bool exists) {
-  u64 address = reinterpret_cast<u64>(
-      (__attribute__((address_space(1))) const void *)from);
-  asm volatile("cp.async.cg.shared.global [%0], [%1], 16, %2;" ::"r"(to),
-               "l"(address), "r"(exists ? 16 : 0)
-               : "memory");
-}
-/// Waits for this thread's copies, then for the block: all see all of them.
-MESHWORK_INLINE void finishCopies() {
-  asm volatile("cp.async.wait_all;" ::: "memory");
-  meetBlock();
-}
-
-/// 16 bytes of elements of which `count` exist, one by one.
-template <typename T>
-MESHWORK_INLINE void copyElements(u32 to, const T *from, int count) {
-  constexpr int perChunk = 16 / sizeof(T);
-  T *target = sharedPointer<T>(to);
-#pragma unroll
-  for (int i = 0; i < perChunk; ++i)
-    target[i] = i < count ? from[i] : T{};
-}
-
 /// `rows` rows into a tile of Engine's layout, by all threads of the block.
 template <typename Engine, int rows, int threads>
 MESHWORK_INLINE void

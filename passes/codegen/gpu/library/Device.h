@@ -5,6 +5,7 @@
 
 #define __device__ __attribute__((device))
 #define __shared__ __attribute__((shared))
+#define MESHWORK_INLINE __device__ __attribute__((always_inline)) inline
 /// A function that kernels call, by this very name. Its arguments: pointers
 /// (null: absent), then what is constant in each kernel, i64 or float.
 #define DEVICE_FUNCTION extern "C" __device__

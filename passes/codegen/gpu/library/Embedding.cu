@@ -1,33 +1,34 @@
 // Rows of a table by index. An id outside the table gives NaN, which the step's
 // loss check reports; in a table that is a shard it gives zeros, as another
-// rank holds the row.
+// rank holds the row, and so it does where a number says that there is no row.
 #include "passes/codegen/gpu/library/Device.h"
 
 namespace meshwork {
 
-/// out[i, e] = table[ids[i] - first, e] for i < numIds, e < width; a whole
-/// table, which is no shard, has no `first`. Strides in elements, tableBytes
+/// out[i, e] = table[ids[i] - first, e] for i < numIds, e < width, and the f32
+/// with the bits `absent` where that is no row; a whole table, which is no
+/// shard, has no `first`. Strides in elements, tableBytes
 /// and outBytes 2 (bf16) or 4 (f32); each of `threads` threads takes `vector`
 /// columns.
 DEVICE_FUNCTION void meshwork_embedding(const void *table, const i32 *ids,
                                         const i32 *first, void *out,
-                                        i64 isShard, i64 threads, i64 numIds,
+                                        i64 hasFirst, i64 threads, i64 numIds,
                                         i64 width, i64 rows, i64 tableStride,
                                         i64 outStride, i64 tableBytes,
-                                        i64 outBytes, i64 vector) {
+                                        i64 outBytes, i64 vector, i64 absent) {
   i64 vectors = width / vector,
       index = blockInGrid() * threads + threadInBlock();
   if (index >= numIds * vectors)
     return;
   i64 at = index / vectors, column = index % vectors * vector;
-  i64 row = static_cast<i64>(ids[at]) - (isShard ? *first : 0);
+  i64 row = static_cast<i64>(ids[at]) - (hasFirst ? *first : 0);
   bool isThere = static_cast<u64>(row) < static_cast<u64>(rows);
-  float absent = isShard ? 0.0f : __builtin_nanf("");
   withType(tableBytes, [&](auto *tableType) {
     withType(outBytes, [&](auto *outType) {
       withWidth(vector, [&](auto w) {
         constexpr int n = decltype(w)::value;
-        Vector<float, n> values = absent;
+        Vector<float, n> values =
+            __builtin_bit_cast(float, static_cast<i32>(absent));
         if (isThere)
           values = load<n>(
               static_cast<decltype(tableType)>(const_cast<void *>(table)) +

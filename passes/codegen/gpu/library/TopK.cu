@@ -4,12 +4,10 @@
 // behind the last choice each lane looks for the best of its part, then the
 // lanes agree. So nothing is kept but the last choice, and a row may have any
 // length; it is read from the cache after the first time.
-#include "passes/codegen/gpu/library/Device.h"
+#include "passes/codegen/gpu/library/Warp.h"
 
 namespace meshwork {
 namespace {
-constexpr i64 lanes = 32;
-
 /// An element's place in the order, the larger the earlier: by its value, of
 /// which a NaN's is the largest, then by its number, the lower first. 0 is
 /// none, ~0 before all.
@@ -24,10 +22,6 @@ __device__ inline Place placeOf(float value, i64 number) {
 }
 __device__ inline u32 numberOf(Place place) { return ~static_cast<u32>(place); }
 
-__device__ inline u32 exchange(u32 value, i32 step) {
-  return static_cast<u32>(
-      __nvvm_shfl_sync_bfly_i32(~0u, static_cast<i32>(value), step, 31));
-}
 __device__ inline Place firstOfWarp(Place place) {
   for (i32 step = lanes / 2; step > 0; step /= 2) {
     Place other =

@@ -1,0 +1,98 @@
+"""Mixtures of experts on a GPU against the same plans for the CPU, as test_cuda has it for other models: emulated where no
+GPU is. The same choices are taken, so gradients differ by the order of sums alone.
+"""
+import unittest
+
+import numpy as np
+
+import configs
+import models
+import tools
+from test_cuda import GPU, emulated
+
+BATCH, SEQUENCE = 4, 11
+EXCHANGE = {"experts": {"exchange": "all_to_all", "bound": 1.0}}
+MIXTRAL = {**configs.MIXTRAL, "output_router_logits": True, "router_aux_loss_coef": 0.1}
+# Axes and sections: rows gathered and exchanged, in several rounds, with ZeRO and in pipelines.
+MESHES = [(["dp=1"], {}), (["ep=2"], {"experts": {"exchange": "gathered"}}), (["ep=2"], EXCHANGE),
+          (["dp=2", "ep=2"], {**EXCHANGE, "zero": {"stage": 3}, "recompute": {"policy": "full"}}),
+          (["ep=2", "tp=2"], {**EXCHANGE, "shard": {"residual_sequence": ["tp"]}}),
+          (["pp=2", "ep=2"], {**EXCHANGE, "pipeline": {"schedule": "zb-h1"}})]
+# Sums of f32 in another order, and functions that a GPU approximates to 2^-22 (test_cuda).
+F32 = 2e-5
+
+
+class CudaExperts(unittest.TestCase):
+    cost_s = 120
+
+    @classmethod
+    def setUpClass(cls):
+        cls.space = tools.Workspace(**emulated())
+        cls.addClassCleanup(cls.space.close)
+        cls.data = cls.space.tokens(configs.corpus())
+
+    def plan(self, config, axes, *options, **sections):
+        micro = BATCH // 2 // 2 ** sum(axis in ("dp=2", "ep=2") for axis in axes)
+        return self.space.compile(config, tools.spec(BATCH, max(1, micro), SEQUENCE, mesh={"axes": axes}, **sections),
+                                  *options)
+
+    def check(self, config, axes, **sections):
+        init = self.space.save_weights(models.random_weights(config, 17))
+        share = [] if axes == ["dp=1"] else ["--share-gpu"]
+        found, expected = (self.space.train(self.plan(config, axes, **sections, **target), self.data, 2, *options,
+                                            lr=1e-3, init=init)
+                           for target, options in ((GPU, share), ({}, [])))
+        np.testing.assert_allclose(found.losses, expected.losses, rtol=1e-6)
+        for name, gradient in expected.gradients.items():
+            self.assertLessEqual(np.linalg.norm(found.gradients[name] - gradient), F32 * np.linalg.norm(gradient), name)
+        return found, expected
+
+    def test_meshes(self):
+        for axes, sections in MESHES:
+            with self.subTest(axes=axes, **sections):
+                found, expected = self.check(MIXTRAL, axes, **sections)
+                for one, other in zip(found.metrics, expected.metrics):
+                    self.assertAlmostEqual(one["balance_loss"] / other["balance_loss"], 1, delta=1e-6)
+
+    def test_families(self):
+        """A shared expert, dense layers between; groups that no exchange splits evenly."""
+        for config in (configs.QWEN2_MOE, configs.QWEN3_MOE, configs.OLMOE):
+            with self.subTest(config["model_type"]):
+                self.check(config, ["ep=2"], **EXCHANGE)
+
+    def test_a_gpu_for_each_rank(self):
+        """By NCCL: in one process, and under mpirun to the same bits."""
+        init = self.space.save_weights(models.random_weights(MIXTRAL, 17))
+        plan = self.plan(MIXTRAL, ["ep=2"], **GPU, **EXCHANGE)
+        with tools.Workspace(**emulated(MESHWORK_EMULATOR_DEVICES="2")) as gpus:
+            one, many = (gpus.train(plan, self.data, 2, lr=1e-3, init=init, launcher=launcher)
+                         for launcher in ([], ["mpirun", "--oversubscribe", "--allow-run-as-root", "-n", "2"]))
+            self.assertEqual(one.weight_bytes, many.weight_bytes)
+        self.assertEqual(one.losses, many.losses)
+        shared = self.space.train(plan, self.data, 2, "--share-gpu", lr=1e-3, init=init)
+        np.testing.assert_allclose(shared.losses, one.losses, rtol=1e-6)
+
+    def test_each_instruction_against_the_cpu(self):
+        kinds = ("TopK", "Pick", "PickGrad", "SortRows", "TakeRows", "CombineRows", "GroupedProduct", "GroupedGradient")
+        for compute in ("f32", "bf16"):
+            for axes, sections in MESHES[:3:2]:
+                with self.subTest(compute=compute, axes=axes):
+                    plan = self.plan(configs.QWEN2_MOE, axes, "--with-cpu-code", "native", **GPU, **sections,
+                                     precision={"compute": compute})
+                    done = self.space.must("meshwork-run", plan, "--data", self.data, "--data-type", "u16", "--steps", 1,
+                                           "--compare-cpu", *([] if axes == ["dp=1"] else ["--share-gpu"]))
+                    for kind in kinds + (("AssignSlots",) if sections else ()):
+                        self.assertRegex(done.stdout, rf"\b{kind} ")
+
+    def test_the_same_bits_again(self):
+        config = configs.MIXTRAL
+        init = self.space.save_weights(models.random_weights(config, 17))
+        plan = self.plan(config, ["ep=2"], **GPU, **EXCHANGE, precision={"compute": "bf16"})
+        runs = [self.space.train(plan, self.data, 2, "--share-gpu", *options, lr=1e-3, init=init)
+                for options in ([], ["--synchronous"])]
+        self.assertEqual(runs[0].losses, runs[1].losses)
+        self.assertEqual(runs[0].weight_bytes, runs[1].weight_bytes)
+
+
+if __name__ == "__main__":
+    unittest.main()
