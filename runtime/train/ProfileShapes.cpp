@@ -12,20 +12,52 @@ bool isTransposed(const ViewInfo &matrix) {
   return matrix.strides[2] != 1 && matrix.strides[1] == 1;
 }
 
-std::string product(const Rank &rank, const plan::Matmul &op) {
-  const ViewInfo &lhs = rank.view(op.lhs()), &rhs = rank.view(op.rhs()),
-                 &dst = rank.view(op.dst());
+/// [m, k] times [k, n], as often as `batch` says.
+struct Product {
+  int64_t batch, m, n, k;
+  const ViewInfo &lhs, &rhs, &dst;
+  bool lhsTransposed, rhsTransposed;
+  bool bias = false;
+  plan::Epilogue epilogue = plan::Epilogue::none;
+  plan::Accumulate adds = plan::Accumulate::no;
+};
+
+std::string text(const Product &of) {
   return absl::StrFormat(
       ",\"product\":{\"batch\":%d,\"m\":%d,\"n\":%d,\"k\":%d,\"lhs\":\"%s\","
       "\"rhs\":\"%s\",\"dst\":\"%s\",\"lhs_transposed\":%s,\"rhs_transposed\":"
       "%s,\"dst_transposed\":%s,\"bias\":%s,\"epilogue\":\"%s\",\"adds\":\"%s\""
       "}",
-      dst.shape[0], dst.shape[1], dst.shape[2], lhs.shape[2],
-      plan::EnumNameDType(lhs.dtype), plan::EnumNameDType(rhs.dtype),
-      plan::EnumNameDType(dst.dtype), text(isTransposed(lhs)),
-      text(isTransposed(rhs)), text(isTransposed(dst)),
-      text(op.bias() != plan::noView), plan::EnumNameEpilogue(op.epilogue()),
-      plan::EnumNameAccumulate(op.accumulate()));
+      of.batch, of.m, of.n, of.k, plan::EnumNameDType(of.lhs.dtype),
+      plan::EnumNameDType(of.rhs.dtype), plan::EnumNameDType(of.dst.dtype),
+      text(of.lhsTransposed), text(of.rhsTransposed),
+      text(of.dst.shape.size() == 3 && isTransposed(of.dst)), text(of.bias),
+      plan::EnumNameEpilogue(of.epilogue), plan::EnumNameAccumulate(of.adds));
+}
+
+std::string product(const Rank &rank, const plan::Matmul &op) {
+  const ViewInfo &lhs = rank.view(op.lhs()), &rhs = rank.view(op.rhs()),
+                 &dst = rank.view(op.dst());
+  return text({dst.shape[0], dst.shape[1], dst.shape[2], lhs.shape[2], lhs, rhs,
+               dst, isTransposed(lhs), isTransposed(rhs),
+               op.bias() != plan::noView, op.epilogue(), op.accumulate()});
+}
+
+// Products of experts are told as the one product of as many rows.
+
+std::string product(const Rank &rank, const plan::GroupedProduct &op) {
+  const ViewInfo &lhs = rank.view(op.lhs()), &rhs = rank.view(op.rhs()),
+                 &out = rank.view(op.out());
+  return text({1, lhs.shape[0], out.shape[1], lhs.shape[1], lhs, rhs, out,
+               /*lhsTransposed=*/false, isTransposed(rhs)});
+}
+
+std::string product(const Rank &rank, const plan::GroupedGradient &op) {
+  const ViewInfo &lhs = rank.view(op.lhs()), &rhs = rank.view(op.rhs()),
+                 &dst = rank.view(op.dst());
+  return text({1, lhs.shape[1], rhs.shape[1], lhs.shape[0], lhs, rhs, dst,
+               /*lhsTransposed=*/true, /*rhsTransposed=*/false,
+               /*bias=*/false, plan::Epilogue::none, op.accumulate()});
 }
 
 template <typename Op> std::string attention(const Rank &rank, const Op &op) {
@@ -43,6 +75,10 @@ template <typename Op> std::string attention(const Rank &rank, const Op &op) {
 
 std::string shapeMembers(const Rank &rank, const plan::Instruction &source) {
   if (const plan::Matmul *op = source.op_as_Matmul())
+    return product(rank, *op);
+  if (const plan::GroupedProduct *op = source.op_as_GroupedProduct())
+    return product(rank, *op);
+  if (const plan::GroupedGradient *op = source.op_as_GroupedGradient())
     return product(rank, *op);
   if (const plan::Attention *op = source.op_as_Attention())
     return attention(rank, *op);

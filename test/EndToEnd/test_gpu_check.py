@@ -269,11 +269,11 @@ class Whole(unittest.TestCase):
         self.assertEqual(done.returncode, 0, done.stdout + done.stderr)
         kinds = {status: [x["what"] for x in self.rows if x["status"] == status] for status in reports.MARKS}
         self.assertEqual(kinds["failed"], [])
-        self.assertEqual(len([x for x in kinds["ok"] if x.startswith("kernels")]), 11)
+        self.assertEqual(len([x for x in kinds["ok"] if x.startswith("kernels")]), 14)
         self.assertIn("wgmma shapes", kinds["ok"])
         self.assertIn("copies to the host", kinds["ok"])
         self.assertIn("counted turns", kinds["ok"])
-        self.assertEqual(len([x for x in kinds["ok"] if x.startswith("ranks")]), 4)
+        self.assertEqual(len([x for x in kinds["ok"] if x.startswith("ranks")]), 6)
         self.assertIn("pytorch gpt2-124m PyTorch", kinds["not run"])
         self.assertEqual([x["step_ms"] > 0 for x in self.rows if x["what"] == "pytorch llama-1b-fp8 step"], [True])
         self.assertIn("speed gpt2-1.5b step", kinds["not run"])
@@ -282,6 +282,9 @@ class Whole(unittest.TestCase):
         self.assertEqual([row[0] for row in self.row("attention")["table"][1:]], ["AttentionGrad", "Attention"])
         self.check_speed("gpt2-124m", epilogues={"gelu+bias"})
         self.check_speed("llama-1b-fp8", epilogues={""})
+        self.check_speed("mixture", epilogues={""})
+        products = self.row("speed mixture products")["table"]
+        self.assertLess(1, len([row for row in products if "mlp.experts" in row[0] or "block_sparse_moe" in row[0]]))
         libraries = [x["text"] for x in self.rows if x["what"] == "library"]
         self.assertEqual(len(libraries), 4)
         self.assertIn(f"cuBLASLt (for products): 13.1.0, {BIN.parent}/emulator/libcublasLt.so.13", libraries)

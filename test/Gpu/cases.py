@@ -1,6 +1,6 @@
 """What is carried to a GPU and what is asked of it there."""
 
-TINY = {"gpt2": "gpt2-tiny", "llama": "llama-tiny"}
+TINY = {"gpt2": "gpt2-tiny", "llama": "llama-tiny", "mixtral": "mixtral-tiny"}
 
 CP = {"shard": {"sequence": ["cp"]}}
 
@@ -19,6 +19,14 @@ LAYOUTS = {
     **{f"pp2-{schedule}": ({"pp": 2}, {"pipeline": {"schedule": schedule}}) for schedule in ("1f1b", "zb-h1")},
     "pp2-cp2-ring": ({"pp": 2, "cp": 2}, {"context": {"method": "ring", "layout": "zigzag"}, **CP}),
 }
+EXCHANGE = {"experts": {"exchange": "all_to_all", "bound": 1.0}}
+# Those of a mixture of experts, the first beside them. With a bound of 1 some tokens go in a further round.
+EXPERT_LAYOUTS = {
+    "ep2": ({"ep": 2}, {"experts": {"exchange": "gathered"}}),
+    "ep2-exchanged": ({"ep": 2}, EXCHANGE),
+    "ep2-tp2-exchanged": ({"ep": 2, "tp": 2}, {**EXCHANGE, "shard": {"residual_sequence": ["tp"]}}),
+    "pp2-ep2-exchanged": ({"pp": 2, "ep": 2}, EXCHANGE),
+}
 TINY_BATCH, TINY_SEQUENCE = 4, 64
 
 # Tiny models whose kernels a sanitizer follows.
@@ -27,6 +35,8 @@ SANITIZED = ["gpt2-one-cuda", "llama-dp2-tp2-zero3-cuda"]
 # Real shapes whose every instruction is compared with the CPU's: one step of two sequences of
 # SEQUENCE tokens, on one rank where "axes" does not say more. Documents begin at a token, some four
 # a sequence. In a ring, keys have positions of their own, and attention gives f32.
+MIXTURE = {"hidden_size": 1024, "intermediate_size": 328, "num_local_experts": 32, "num_experts_per_tok": 6,
+           "num_attention_heads": 16, "num_key_value_heads": 4, "max_position_embeddings": 1024}
 COMPARED = {
     "gpt2-124m": {"from": "gpt2-124m"},
     "llama-30m": {"from": "llama-30m"},
@@ -38,6 +48,10 @@ COMPARED = {
     # Weights are cast once a step, by launches of their own; tile kernels also find maxima.
     "llama-30m-delayed": {"from": "llama-30m", "precisions": ["fp8-delayed"],
                           "sections": {"precision": {"weight_casts": "step"}}},
+    # Experts: on one rank, and on two that send each other tokens, in as many rounds as it takes.
+    "mixtral": {"from": "mixtral", "changes": MIXTURE, "precisions": ["bf16", "f32"]},
+    "mixtral-exchanged": {"from": "mixtral", "changes": MIXTURE, "precisions": ["bf16", "f32"], "axes": {"ep": 2},
+                          "micro": 1, "sections": EXCHANGE, "options": ["--share-gpu"]},
     # Norms whose rows a block walks in loops, their gradients too: wider than 8192.
     "llama-wide": {"from": "llama-30m", "precisions": ["bf16"],
                    "changes": {"hidden_size": 12288, "intermediate_size": 512, "num_hidden_layers": 1,
@@ -58,10 +72,15 @@ ORDER_OF_PRECISIONS = [*USUAL_PRECISIONS, "fp8-delayed"]
 
 # Whole steps that are timed, as a user would have them for MACHINE: what is recomputed is chosen to
 # fit its memory. The decisive ones first. "micro" is the whole batch where it is not given. With
-# "apart" a plan without epilogues is timed beside. "against": the case that has the same rival.
+# "apart" a plan without epilogues is timed beside. "against": the case that has the same rival;
+# None: none is timed.
 GPT2_XL = {"n_embd": 1600, "n_layer": 48, "n_head": 25}
 LLAMA_1B = {"hidden_size": 2048, "intermediate_size": 5632, "num_hidden_layers": 22,
             "num_attention_heads": 32, "num_key_value_heads": 4, "tie_word_embeddings": False}
+# Two layers of Qwen3-30B-A3B, as far as experts are concerned.
+QWEN3_30B_LAYERS = {"hidden_size": 2048, "intermediate_size": 768, "num_local_experts": 128, "num_experts_per_tok": 8,
+                    "num_attention_heads": 32, "num_key_value_heads": 4, "vocab_size": 32000,
+                    "max_position_embeddings": 4096}
 TIMED = {
     "gpt2-1.5b": {"from": "gpt2-124m", "changes": GPT2_XL, "batch": 8, "apart": True},
     "gpt2-1.5b-32": {"from": "gpt2-124m", "changes": GPT2_XL, "batch": 32, "micro": "auto"},
@@ -71,6 +90,7 @@ TIMED = {
                      "against": "llama-1b"},
     "llama-1b-fp8-delayed": {"from": "llama-30m", "changes": LLAMA_1B, "batch": 8,
                              "precision": "fp8-delayed", "against": "llama-1b"},
+    "mixture": {"from": "mixtral", "changes": QWEN3_30B_LAYERS, "batch": 8, "against": None},
 }
 MACHINE = "h100x8"
 SEQUENCE = 1024
@@ -108,8 +128,8 @@ def config(example, changes):
 
 # Of a small bundle, which an emulator runs.
 SMALL = {"compared": {"gpt2-124m": ["bf16", "fp8"], "llama-30m-documents": ["bf16"],
-                      "llama-30m-ring": ["bf16"], "llama-30m-delayed": ["fp8-delayed"]},
-         "layouts": ["one", "dp2-tp2-zero3"], "timed": ["gpt2-124m", "llama-1b-fp8"],
+                      "llama-30m-ring": ["bf16"], "llama-30m-delayed": ["fp8-delayed"], "mixtral-exchanged": ["bf16"]},
+         "layouts": ["one", "dp2-tp2-zero3", "ep2-exchanged"], "timed": ["gpt2-124m", "llama-1b-fp8", "mixture"],
          "attention": ["attention-64-1024"]}
 
 
@@ -120,8 +140,14 @@ def sequence(small, case=None):
 def model(case, small):
     """Example and changes of a case; a small bundle, for tests in an emulator, has tiny ones."""
     if not small:
-        return case["from"], case.get("changes", {})
+        return TINY.get(case["from"], case["from"]), case.get("changes", {})
     return TINY[case["from"].split("-")[0]], {}
+
+
+def layouts(family, small):
+    """What a tiny model is run as."""
+    every = {"one": LAYOUTS["one"], **EXPERT_LAYOUTS} if family == "mixtral" else LAYOUTS
+    return {name: layout for name, layout in every.items() if not small or name in SMALL["layouts"]}
 
 
 def attention(small):

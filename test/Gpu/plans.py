@@ -50,8 +50,7 @@ def example(name):
 def tiny_plans(out, small):
     for family, name in cases.TINY.items():
         config = cases.config(example(name), {})
-        for layout in cases.SMALL["layouts"] if small else cases.LAYOUTS:
-            axes, more = cases.LAYOUTS[layout]
+        for layout, (axes, more) in cases.layouts(family, small).items():
             for device, arch in (("cpu", "x86-64-v3"), ("cuda", gpu_arch(small))):
                 if device == "cpu" and layout != "one":
                     continue
@@ -69,7 +68,7 @@ def compared_plans(out, small):
         precisions = case.get("precisions", cases.USUAL_PRECISIONS)
         for precision in cases.SMALL["compared"].get(name, []) if small else precisions:
             keys = cases.PRECISIONS[precision]
-            spec = sections(case.get("axes", {"dp": 1}), cases.COMPARED_MICRO, cases.COMPARED_MICRO,
+            spec = sections(case.get("axes", {"dp": 1}), cases.COMPARED_MICRO, case.get("micro", cases.COMPARED_MICRO),
                             cases.sequence(small), keys["compute"], "cuda", gpu_arch(small), precision=keys)
             for section, more in case.get("sections", {}).items():
                 spec.setdefault(section, {}).update(more)

@@ -10,12 +10,12 @@ from stages import Case
 
 
 def rival_of(name):
-    """The timed case whose model PyTorch runs: those that differ in our precision have one."""
+    """The timed case whose model PyTorch runs, if any: those that differ in our precision have one."""
     return cases.TIMED[name].get("against", name)
 
 
 def names():
-    return list(dict.fromkeys(map(rival_of, cases.TIMED)))
+    return list(dict.fromkeys(filter(None, map(rival_of, cases.TIMED))))
 
 
 def torch_lines(name, sequence, batch):

@@ -7,7 +7,8 @@ import re
 import cases
 
 # Instructions that move bytes and compute next to nothing.
-MEMORY_BOUND = ("Launch", "Embedding", "EmbeddingGrad", "CopyBlock", "Fill", "TopK")
+MEMORY_BOUND = ("Launch", "Embedding", "EmbeddingGrad", "CopyBlock", "Fill", "TopK", "Pick", "PickGrad", "SortRows",
+                "TakeRows", "CombineRows", "AssignSlots")
 WORTH_MS = 0.02
 SLOW_SHARE = 0.85
 
