@@ -33,14 +33,14 @@ def Schedule_PickGradOp : Schedule_Instruction<"pick_grad", (ins), (ins AnyMemRe
   }];
 }
 
-def Schedule_SortRowsOp : Schedule_Instruction<"sort_rows", (ins), (ins AnyMemRef:$choices, Optional<AnyMemRef>:$first_expert),
+def Schedule_SortRowsOp : Schedule_Instruction<"sort_rows", (ins DefaultValuedAttr<I64Attr, "0">:$most_choices), (ins AnyMemRef:$choices, Optional<AnyMemRef>:$first_expert),
     (ins AnyMemRef:$order, AnyMemRef:$tokens, AnyMemRef:$places, AnyMemRef:$begins),
-    "$choices (`from` $first_expert^ `:` type($first_expert))? `to` $order `,` $tokens `,` $places `,` $begins attr-dict `:` type($choices) `to` type($order) `,` type($tokens) `,` type($places) `,` type($begins)"> {
+    "$choices (`from` $first_expert^ `:` type($first_expert))? (`most` $most_choices^)? `to` $order `,` $tokens `,` $places `,` $begins attr-dict `:` type($choices) `to` type($order) `,` type($tokens) `,` type($places) `,` type($begins)"> {
   let summary = "Choices in the order of their experts: which choice and token each row is, where each choice went, where each expert begins";
   let description = [{
     (C1) choices and places are i32 [tokens..., k], alike, without gaps, of fewer than 2^31 elements.
     (C2) order and tokens are i32 [R], begins i32 [experts + 1], without gaps; there is an expert.
-    (C3) R is at least the lesser of k and the experts, for each token.
+    (C3) R is at least the lesser of k and the experts, for each token, or as many choices as there are at `most`.
     (C4) the first expert is one i32.
     (C5) what is written shares no bytes with another operand.
     ```mlir
@@ -50,18 +50,19 @@ def Schedule_SortRowsOp : Schedule_Instruction<"sort_rows", (ins), (ins AnyMemRe
   }];
 }
 
-def Schedule_AssignSlotsOp : Schedule_Instruction<"assign_slots", (ins I64Attr:$experts), (ins AnyMemRef:$choices),
+def Schedule_AssignSlotsOp : Schedule_Instruction<"assign_slots", (ins I64Attr:$experts, I64Attr:$most_choices), (ins AnyMemRef:$choices),
     (ins AnyMemRef:$slots, AnyMemRef:$ranks, AnyMemRef:$places, AnyMemRef:$last),
-    "$choices `experts` $experts `to` $slots `,` $ranks `,` $places `,` $last attr-dict `:` type($choices) `to` type($slots) `,` type($ranks) `,` type($places) `,` type($last)"> {
+    "$choices `experts` $experts `most` $most_choices `to` $slots `,` $ranks `,` $places `,` $last attr-dict `:` type($choices) `to` type($slots) `,` type($ranks) `,` type($places) `,` type($last)"> {
   let summary = "Which tokens go to which ranks in which round of an exchange, and in which slots";
   let description = [{
     (C1) choices are i32 [tokens..., k], ranks [tokens..., d], without gaps, of fewer than 2^31 elements; a rank has an expert.
     (C2) places are i32, M times as many as ranks, and slots [M * N, R], for M rounds and N ranks, without gaps.
-    (C3) d is at least the lesser of k and N, and M * R at least the tokens.
+    (C3) d is at least the lesser of k and N, most_choices at least c, the lesser of k and experts, and M times the lesser of R and most_choices / c
+         at least the tokens.
     (C4) last is one i32.
     (C5) what is written shares no bytes with another operand.
     ```mlir
-    schedule.assign_slots "experts" flops 0 bytes 84 %choices experts 2 to %slots, %ranks, %places, %last
+    schedule.assign_slots "experts" flops 0 bytes 84 %choices experts 2 most 4 to %slots, %ranks, %places, %last
       : memref<2x2xi32, strided<[2, 1]>> to memref<4x1xi32, strided<[1, 1]>>, memref<2x2xi32, strided<[2, 1]>>, memref<4x2xi32, strided<[2, 1]>>, memref<1xi32, strided<[1]>>
     ```
   }];

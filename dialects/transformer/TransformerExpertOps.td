@@ -121,16 +121,17 @@ def Transformer_SortRowsOp : Transformer_RankOp<"sort_rows", [], [AllTypesMatch<
     number of the choice among all, row-major. `order` and `tokens` are the choice and the token of each row, -1 behind the
     last; `places` is the row of each choice, -1 where it has none. Expert e has the rows from `begins[e]` to `begins[e + 1]`.
     (C1) `choices` is i32 [token dims..., choices], `places` like it; `order` and `tokens` are i32 [rows], `begins` i32 [experts + 1], with one dim each.
-    (C2) there are rows for all choices that tokens with different ones can make: tokens times the lesser of choices and experts.
+    (C2) there are rows for all choices that tokens with different ones can make: tokens times the lesser of choices and experts; or for `most` choices, where whoever
+         made them sees to it that there are no more.
     (C3) `first_expert` is a `tensor<i32>`.
     ```mlir
     %o, %t, %p, %b = transformer.sort_rows %c : tensor<1x4x2xi32, #transformer.dims<batch, sequence, choices>>
         -> tensor<8xi32, #transformer.dims<rows>>, tensor<5xi32, #transformer.dims<begins>>
     ```
   }];
-  let arguments = (ins Transformer_IdTensor:$choices, Optional<Transformer_IdTensor>:$first_expert);
+  let arguments = (ins Transformer_IdTensor:$choices, Optional<Transformer_IdTensor>:$first_expert, OptionalAttr<I64Attr>:$most_choices);
   let results = (outs Transformer_IdTensor:$order, Transformer_IdTensor:$tokens, Transformer_IdTensor:$places, Transformer_IdTensor:$begins);
-  let assemblyFormat = "$choices (`from` $first_expert^ `:` type($first_expert))? attr-dict `:` type($choices) `->` type($order) `,` type($begins)";
+  let assemblyFormat = "$choices (`from` $first_expert^ `:` type($first_expert))? (`most` $most_choices^)? attr-dict `:` type($choices) `->` type($order) `,` type($begins)";
   let hasVerifier = 1; // C1 C2 C3
 }
 
@@ -139,23 +140,24 @@ def Transformer_AssignSlotsOp : Transformer_RankOp<"assign_slots", [], [Transfor
   let description = [{
     Ranks have `experts` experts each, in their order. In a round each rank takes a token in each of its slots. Tokens are taken
     in their order, a token once for all its choices on one rank. One that finds no slot left on one of its ranks opens the next
-    round. So a token is in one round, and ceil(tokens / slots) rounds suffice.
+    round, and so does one that would give a rank more than `most_choices` of a round's. So a token is in one round. Of a token a rank
+    gets at most c choices, the lesser of all and `experts`; so ceil(tokens / min(slots, most_choices / c)) rounds suffice.
     `slots` has the tokens of each rank, round after round, -1 where there is none. `ranks` are those that a token goes to,
     ascending, then -1. `places` has for each round the slots, counted through all ranks, that a token has there; else -1.
     `last` is the number of the last round that has a token, from 0 on.
     `slots` and `places` have their rounds side by side along the first dim of tokens, so that `repeat` cuts them along it.
     (C1) `choices` is i32 [token dims..., choices], `ranks` has these dims, `places` too, with as many times the first one's elements as there
          are rounds at most; `slots` is i32 [first token dim, slots], with a row for each rank in each round; `last` is a `tensor<i32>`.
-    (C2) there are rounds for all tokens, and room for all ranks of a token: the lesser of choices and ranks.
+    (C2) there are rounds for all tokens, and room for all ranks of a token: the lesser of choices and ranks; `most_choices` is c or more.
     ```mlir
-    %s, %r, %p, %n = transformer.assign_slots %c experts 2 : tensor<1x4x2xi32, #transformer.dims<batch, sequence, choices>>
+    %s, %r, %p, %n = transformer.assign_slots %c experts 2 most 4 : tensor<1x4x2xi32, #transformer.dims<batch, sequence, choices>>
         -> tensor<4x2xi32, #transformer.dims<batch, slots>>, tensor<1x4x2xi32, #transformer.dims<batch, sequence, choices>>,
         tensor<2x4x2xi32, #transformer.dims<batch, sequence, choices>>, tensor<i32>
     ```
   }];
-  let arguments = (ins Transformer_IdTensor:$choices, I64Attr:$experts);
+  let arguments = (ins Transformer_IdTensor:$choices, I64Attr:$experts, I64Attr:$most_choices);
   let results = (outs Transformer_IdTensor:$slots, Transformer_IdTensor:$ranks, Transformer_IdTensor:$places, Transformer_IdTensor:$last);
-  let assemblyFormat = "$choices `experts` $experts attr-dict `:` type($choices) `->` type($slots) `,` type($ranks) `,` type($places) `,` type($last)";
+  let assemblyFormat = "$choices `experts` $experts `most` $most_choices attr-dict `:` type($choices) `->` type($slots) `,` type($ranks) `,` type($places) `,` type($last)";
   let hasVerifier = 1; // C1 C2
 }
 
@@ -164,11 +166,11 @@ def Transformer_ExpertRoundsOp : Transformer_RankOp<"expert_rounds", [], [AttrSi
   let description = [{
     The rounds behind the first, as many as the largest `last` of all ranks along the axes: tokens in the slots of a round go to
     the ranks that have their experts. Without a gradient there is one sum, as `experts` makes it. With `of` a gradient the sums are those of
-    `experts_grad`, in its order. `-transformer-expand-rounds` makes a counted `repeat` of it.
+    `experts_grad`, in its order. A round's choices of this rank's experts take at most `rows`. `-transformer-expand-rounds` makes a counted `repeat` of it.
     (C1) there is one sum, or five with a gradient; results are like the sums.
     (C2) `last` is a `tensor<i32>`, and slots, ranks and places have parts for the same rounds, more than one.
     ```mlir
-    %z = transformer.expert_rounds silu %x, %c, %p gate %g up %u down %d from %first of 4 slots %s, %pl of %r last %n over ["ep"] to %y
+    %z = transformer.expert_rounds silu %x, %c, %p gate %g up %u down %d from %first of 4 rows 8 slots %s, %pl of %r last %n over ["ep"] to %y
       : tensor<4x8xf32, #transformer.dims<sequence, embed>>, tensor<4x2xi32, #transformer.dims<sequence, choices>>, tensor<4x2xf32, #transformer.dims<sequence, choices>>,
         tensor<2x16x8xf32, #transformer.dims<experts, expert_ffn, embed>>, tensor<2x8x16xf32, #transformer.dims<experts, embed, expert_ffn>>, tensor<i32>,
         tensor<4x2xi32, #transformer.dims<sequence, slots>>, tensor<8x2xi32, #transformer.dims<sequence, choices>>, tensor<4x2xi32, #transformer.dims<sequence, choices>>, tensor<i32>
@@ -177,11 +179,11 @@ def Transformer_ExpertRoundsOp : Transformer_RankOp<"expert_rounds", [], [AttrSi
   }];
   let arguments = (ins Transformer_ActivationAttr:$function, Transformer_FloatTensor:$input, Transformer_IdTensor:$choices, Transformer_FloatTensor:$weights,
                        Transformer_FloatTensor:$gate, Transformer_FloatTensor:$up, Transformer_FloatTensor:$down, Transformer_IdTensor:$first_expert,
-                       I64Attr:$total, Transformer_IdTensor:$slots, Transformer_IdTensor:$places, Transformer_IdTensor:$ranks, Transformer_IdTensor:$last,
+                       I64Attr:$total, I64Attr:$rows, Transformer_IdTensor:$slots, Transformer_IdTensor:$places, Transformer_IdTensor:$ranks, Transformer_IdTensor:$last,
                        StrArrayAttr:$exchange_axes, Optional<Transformer_FloatTensor>:$gradient, Variadic<Transformer_FloatTensor>:$sums);
   let results = (outs Variadic<Transformer_FloatTensor>:$results);
   let assemblyFormat = [{
-    $function $input `,` $choices `,` $weights `gate` $gate `up` $up `down` $down `from` $first_expert `of` $total `slots` $slots `,` $places `of` $ranks `last` $last `over` $exchange_axes
+    $function $input `,` $choices `,` $weights `gate` $gate `up` $up `down` $down `from` $first_expert `of` $total `rows` $rows `slots` $slots `,` $places `of` $ranks `last` $last `over` $exchange_axes
     (`of` $gradient^ `:` type($gradient))? `to` $sums attr-dict
     `:` type($input) `,` type($choices) `,` type($weights) `,` type($gate) `,` type($down) `,` type($first_expert) `,` type($slots) `,` type($places) `,` type($ranks) `,` type($last) `to` type($sums) `->` type($results)
   }];

@@ -54,7 +54,9 @@ LogicalResult SortRowsOp::verify() {
                             "[rows] and [experts + 1], found "
                          << choices << ", " << order << ", " << begins;
   int64_t k = choices.getShape().back(), experts = begins.getDimSize(0) - 1,
-          needed = choices.getNumElements() / k * std::min(k, experts);
+          all = choices.getNumElements() / k * std::min(k, experts),
+          needed = std::min(
+              all, static_cast<int64_t>(getMostChoices().value_or(all)));
   if (order.getDimSize(0) < needed)
     return emitOpError() << "(C2) has " << order.getDimSize(0)
                          << " rows, expected " << needed << " or more";
@@ -74,12 +76,17 @@ static LogicalResult verifyRoom(AssignSlotsOp op, int64_t rounds,
   int64_t k = tensorType(op.getChoices()).getShape().back(),
           tokens = tensorType(op.getChoices()).getNumElements() / k,
           slots = tensorType(op.getSlots()).getDimSize(1),
-          room = tensorType(op.getRanks()).getShape().back();
-  if (rounds * slots >= tokens && room >= std::min(k, ranks))
+          room = tensorType(op.getRanks()).getShape().back(),
+          ofToken = std::min(k, static_cast<int64_t>(op.getExperts())),
+          most = static_cast<int64_t>(op.getMostChoices());
+  if (rounds * std::min(slots, most / ofToken) >= tokens &&
+      room >= std::min(k, ranks))
     return success();
   return op.emitOpError() << "(C2) has " << rounds << " rounds of " << slots
-                          << " slots for " << tokens << " tokens, and room for "
-                          << room << " of " << std::min(k, ranks) << " ranks";
+                          << " slots and " << most << " choices for " << tokens
+                          << " tokens with " << ofToken
+                          << " on a rank, and room for " << room << " of "
+                          << std::min(k, ranks) << " ranks";
 }
 
 LogicalResult AssignSlotsOp::verify() {

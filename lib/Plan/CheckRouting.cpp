@@ -44,11 +44,13 @@ absl::Status expectList(const ViewInfo &found, const char *role) {
                    " elements, expected fewer than 2^31");
 }
 
-/// Whether there is a row for each choice when those of a token differ.
+/// Whether there is a row for each choice when those of a token differ, or for
+/// `most`, unless it is 0.
 absl::Status checkRowCount(const ViewInfo &choices, int64_t experts,
-                           int64_t rows) {
+                           int64_t most, int64_t rows) {
   int64_t k = choices.shape.back(), tokens = choices.elements / k;
-  int64_t least = std::min(k, experts) * tokens;
+  int64_t all = std::min(k, experts) * tokens,
+          least = most == 0 ? all : std::min(all, most);
   return rows >= least ? absl::OkStatus()
                        : misfit("C3", "has ", rows, " rows for ", tokens,
                                 " tokens of ", k, " choices and ", experts,
@@ -108,8 +110,8 @@ absl::Status checkOp(const Operands &c, const SortRows &op) {
   if (begins.elements < 2)
     return misfit("C2", "begins is ", describe(begins),
                   ", expected one more than experts, of which there is one");
-  MESHWORK_RETURN_IF_ERROR(
-      checkRowCount(choices, begins.elements - 1, order.elements));
+  MESHWORK_RETURN_IF_ERROR(checkRowCount(choices, begins.elements - 1,
+                                         op.most_choices(), order.elements));
   MESHWORK_RETURN_IF_ERROR(
       checkIndex(c, "C4", op.first_expert(), "first_expert"));
   return checkApart(

@@ -11,8 +11,9 @@ bool sharesTokens(const ViewInfo &a, const ViewInfo &b) {
 }
 
 /// Whether all tokens find slots, and all of a token's ranks a place.
-absl::Status checkRounds(const ViewInfo &choices, const ViewInfo &slots,
-                         const ViewInfo &ranks, const ViewInfo &places) {
+absl::Status checkRounds(const AssignSlots &op, const ViewInfo &choices,
+                         const ViewInfo &slots, const ViewInfo &ranks,
+                         const ViewInfo &places) {
   int64_t rounds = places.elements / ranks.elements, rows = slots.shape[0];
   if (rounds < 1 || places.elements != rounds * ranks.elements ||
       rows % rounds != 0 ||
@@ -22,11 +23,14 @@ absl::Status checkRounds(const ViewInfo &choices, const ViewInfo &slots,
                   describe(ranks),
                   ", slots of as many rounds, and fewer than 2^31 of each");
   int64_t k = choices.shape.back(), tokens = choices.elements / k,
-          most = std::min(k, rows / rounds);
-  if (rounds * slots.shape[1] >= tokens && ranks.shape.back() >= most)
+          most = std::min(k, rows / rounds),
+          ofToken = std::min(k, op.experts()),
+          ofRound = std::min(slots.shape[1], op.most_choices() / ofToken);
+  if (rounds * ofRound >= tokens && ranks.shape.back() >= most)
     return absl::OkStatus();
   return misfit("C3", "has ", rounds, " rounds of ", slots.shape[1],
-                " slots for ", tokens, " tokens, and places for ",
+                " slots and ", op.most_choices(), " choices for ", tokens,
+                " tokens with ", ofToken, " on a rank, and places for ",
                 ranks.shape.back(), " ranks of a token, expected ", most);
 }
 
@@ -44,7 +48,7 @@ absl::Status checkOp(const Operands &c, const AssignSlots &op) {
   MESHWORK_RETURN_IF_ERROR(ruled("C2", expectNumbers(places, "places")));
   MESHWORK_RETURN_IF_ERROR(ruled("C2", expectNumbers(slots, "slots")));
   MESHWORK_RETURN_IF_ERROR(ruled("C2", expectDims(slots, "slots", 2)));
-  MESHWORK_RETURN_IF_ERROR(checkRounds(choices, slots, ranks, places));
+  MESHWORK_RETURN_IF_ERROR(checkRounds(op, choices, slots, ranks, places));
   MESHWORK_RETURN_IF_ERROR(
       ruled("C4", expectNumber(c.views[op.last()], "last", DType::i32)));
   return checkApart(c, "C5", {{"choices", op.choices()}},

@@ -100,8 +100,10 @@ static LogicalResult emit(transformer::SortRowsOp op, Lowering &to) {
         tokens = views.writeAll(op.getTokens()),
         places = views.writeRows(op.getPlaces()),
         begins = views.writeAll(op.getBegins());
-  return make<schedule::SortRowsOp>(op, 0, views, to, choices, first, order,
-                                    tokens, places, begins);
+  auto most = to.builder.getI64IntegerAttr(
+      static_cast<int64_t>(op.getMostChoices().value_or(0)));
+  return make<schedule::SortRowsOp>(op, 0, views, to, most, choices, first,
+                                    order, tokens, places, begins);
 }
 
 static LogicalResult emit(transformer::AssignSlotsOp op, Lowering &to) {
@@ -112,7 +114,8 @@ static LogicalResult emit(transformer::AssignSlotsOp op, Lowering &to) {
         places = views.writeRows(op.getPlaces()),
         last = views.writeAll(op.getLast());
   return make<schedule::AssignSlotsOp>(op, 0, views, to, op.getExpertsAttr(),
-                                       choices, slots, ranks, places, last);
+                                       op.getMostChoicesAttr(), choices, slots,
+                                       ranks, places, last);
 }
 
 static LogicalResult emit(transformer::TakeRowsOp op, Lowering &to) {

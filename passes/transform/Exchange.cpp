@@ -18,22 +18,29 @@ double meanRanks(int64_t ranks, int64_t experts, int64_t choices) {
   return static_cast<double>(ranks) * (1 - none);
 }
 
-/// Sizes of one exchange.
+/// `wanted`, rounded up, within bounds; it may be any number.
+int64_t clamped(double wanted, int64_t least, int64_t most) {
+  return wanted < static_cast<double>(most)
+             ? std::max(static_cast<int64_t>(std::ceil(wanted)), least)
+             : most;
+}
+
+/// Sizes of one exchange. Of a rank's tokens each rank takes as many in a round
+/// as an even choice sends it, times the bound, and likewise of their choices.
 struct Sizes {
-  int64_t ranks, slots, rounds, room;
+  int64_t ranks, slots, most, rounds, room;
 
   template <typename Op> Sizes(Op op, int64_t ranks) : ranks(ranks) {
     auto choices = tensorType(op.getChoices());
     int64_t k = choices.getShape().back(),
             tokens = choices.getNumElements() / k,
-            experts = tensorType(op.getGate()).getDimSize(0) * ranks;
-    double wanted = op.getBound()->convertToDouble() *
-                    static_cast<double>(tokens) * meanRanks(ranks, experts, k) /
-                    static_cast<double>(ranks);
-    slots = wanted < static_cast<double>(tokens)
-                ? std::max<int64_t>(static_cast<int64_t>(std::ceil(wanted)), 1)
-                : tokens;
-    rounds = llvm::divideCeil(tokens, slots);
+            own = tensorType(op.getGate()).getDimSize(0),
+            ofToken = std::min(k, own);
+    double even = op.getBound()->convertToDouble() *
+                  static_cast<double>(tokens) / static_cast<double>(ranks);
+    slots = clamped(even * meanRanks(ranks, own * ranks, k), 1, tokens);
+    most = clamped(even * static_cast<double>(k), ofToken, slots * ofToken);
+    rounds = llvm::divideCeil(tokens, std::min(slots, most / ofToken));
     room = std::min(k, ranks);
   }
 };
@@ -46,9 +53,11 @@ struct Assigned {
 
 template <typename Op> class Exchange {
 public:
-  Exchange(Op op, const ExchangedOperands &of, BuiltRows &built)
-      : op(op), of(of), sizes(op, countRanks(op, of.axes)), built(built),
-        builder(op), facts(builder, op) {}
+  Exchange(Op op, const ExchangedOperands &operands, BuiltRows &built)
+      : op(op), of(operands), sizes(op, countRanks(op, of.axes)), built(built),
+        builder(op), facts(builder, op) {
+    of.mixture.most = sizes.ranks * sizes.most;
+  }
 
   FailureOr<SmallVector<Value>> run() {
     auto [all, last] = assign();
@@ -60,8 +69,8 @@ public:
     auto rest = ExpertRoundsOp::create(
         builder, op.getLoc(), TypeRange(ValueRange(*first)),
         op.getFunctionAttr(), x.input, x.choices, x.weights, x.gate, x.up,
-        x.down, x.first, op.getTotalAttr(), all.slots, all.places, all.ranks,
-        last, of.axes, of.gradient, *first);
+        x.down, x.first, op.getTotalAttr(), builder.getI64IntegerAttr(*x.most),
+        all.slots, all.places, all.ranks, last, of.axes, of.gradient, *first);
     return SmallVector<Value>(rest.getResults());
   }
 
@@ -91,10 +100,10 @@ private:
     Type slots = namedType({sizes.rounds * sizes.ranks, sizes.slots},
                            DimsAttr::get(builder.getContext(), names), i32);
     int64_t experts = tensorType(of.mixture.gate).getDimSize(0);
-    auto made =
-        built.find<AssignSlotsOp>(builder, op.getLoc(), slots, ranks, places,
-                                  RankedTensorType::get({}, i32), choices,
-                                  static_cast<uint64_t>(experts));
+    auto made = built.find<AssignSlotsOp>(
+        builder, op.getLoc(), slots, ranks, places,
+        RankedTensorType::get({}, i32), choices, static_cast<uint64_t>(experts),
+        static_cast<uint64_t>(sizes.most));
     return {{made.getSlots(), made.getPlaces(), made.getRanks()},
             made.getLast()};
   }
@@ -113,7 +122,7 @@ private:
   }
 
   Op op;
-  const ExchangedOperands &of;
+  ExchangedOperands of;
   Sizes sizes;
   BuiltRows &built;
   OpBuilder builder;

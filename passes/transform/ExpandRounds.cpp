@@ -17,7 +17,9 @@ public:
   explicit Rounds(ExpertRoundsOp op)
       : op(op),
         of{MixtureOperands(op), op.getGradient(), op.getExchangeAxesAttr()},
-        builder(op), facts(builder, op) {}
+        builder(op), facts(builder, op) {
+    of.mixture.most = op.getRows();
+  }
 
   LogicalResult run() {
     accumulate();
@@ -100,7 +102,7 @@ private:
   }
 
   ExpertRoundsOp op;
-  const ExchangedOperands of;
+  ExchangedOperands of;
   OpBuilder builder;
   BuiltFor facts;
   BuiltRows built;               // in a turn

@@ -87,13 +87,18 @@ RankedTensorType ExpertRows::typeOf(ArrayRef<Dim> dims, Type element) {
 ExpertRows::Dim ExpertRows::rows() {
   Dim choices = widthOf(of.choices);
   int64_t tokens = tensorType(of.choices).getNumElements() / choices.size,
-          experts = tensorType(of.gate).getDimSize(0);
-  return {rowsName(), tokens * std::min(choices.size, experts)};
+          experts = tensorType(of.gate).getDimSize(0),
+          all = tokens * std::min(choices.size, experts);
+  return {rowsName(), std::min(all, of.most.value_or(all))};
 }
 
 IntegerAttr ExpertRows::about() {
   return of.about < rows().size ? builder.getI64IntegerAttr(of.about)
                                 : IntegerAttr();
+}
+
+IntegerAttr ExpertRows::most() {
+  return of.most ? builder.getI64IntegerAttr(*of.most) : IntegerAttr();
 }
 
 /// No name of a dim that rows have.
@@ -113,7 +118,7 @@ void ExpertRows::sort() {
        begins = typeOf({{builder.getStringAttr("begins"), experts + 1}}, i32);
   sorted = built.find<SortRowsOp>(builder, op->getLoc(), order, order,
                                   of.choices.getType(), begins, of.choices,
-                                  of.first);
+                                  of.first, most());
 }
 
 /// Rows of the last dims of `table` that are no token's.

@@ -47,6 +47,7 @@ struct MixtureOperands {
   transformer::Activation function;
   mlir::Value input, choices, weights, gate, up, down, first;
   int64_t about; // choices of these experts, when all are chosen evenly
+  std::optional<int64_t> most = {}; // of these experts' choices, in all
 
   template <typename Op>
   explicit MixtureOperands(Op op)
@@ -82,6 +83,8 @@ private:
   mlir::StringAttr rowsName();
   /// Null: as many as there are.
   mlir::IntegerAttr about();
+  /// Null: as many choices as tokens can make.
+  mlir::IntegerAttr most();
   void sort();
   mlir::Value take(mlir::Value table, mlir::Value numbers);
   mlir::Value product(mlir::Value lhs, mlir::Value matrices, Dim width);

@@ -363,8 +363,8 @@ def ExpandRoundsPass : Pass<"transformer-expand-rounds", "::mlir::ModuleOp"> {
     module attributes {mesh.mesh = #mesh.mesh<"ep" = 2>} {
       func.func @microbatch(%x: !x, %c: !c, %p: !p, %g: !up, %u: !up, %d: !down, %y: !x) -> !x {
         %first = mesh.coordinate over ["ep"] of 8 : tensor<i32>
-        %s, %r, %pl, %n = transformer.assign_slots %c experts 4 : !c -> !slots, !c, !places, tensor<i32>
-        %all = transformer.expert_rounds silu %x, %c, %p gate %g up %u down %d from %first of 8 slots %s, %pl of %r last %n over ["ep"] to %y
+        %s, %r, %pl, %n = transformer.assign_slots %c experts 4 most 6 : !c -> !slots, !c, !places, tensor<i32>
+        %all = transformer.expert_rounds silu %x, %c, %p gate %g up %u down %d from %first of 8 rows 12 slots %s, %pl of %r last %n over ["ep"] to %y
           : !x, !c, !p, !up, !down, tensor<i32>, !slots, !places, !c, tensor<i32> to !x -> !x
         return %all : !x
       }

@@ -101,10 +101,13 @@ TEST(ExpertKernels, SortRows) {
   expectSorted(many, test::choicesOf(many), 0, many.experts, many.choices());
 }
 
-void expectSlots(const Values &choices, int64_t k, int64_t ranks,
-                 int64_t slots) {
+/// `most` choices of a rank in a round.
+void expectSlots(const Values &choices, int64_t k, int64_t ranks, int64_t slots,
+                 int64_t most) {
   int64_t tokens = static_cast<int64_t>(choices.size()) / k,
-          rounds = (tokens + slots - 1) / slots, room = std::min(k, ranks);
+          ofToken = std::min<int64_t>(k, 2),
+          ofRound = std::min(slots, most / ofToken),
+          rounds = (tokens + ofRound - 1) / ofRound, room = std::min(k, ranks);
   std::string all = numbersType({tokens, k}),
               table = numbersType({rounds * ranks, slots}),
               few = numbersType({tokens, room}),
@@ -114,13 +117,14 @@ void expectSlots(const Values &choices, int64_t k, int64_t ranks,
       view("choices", all) + view("slots", table, 0, "b") +
       view("ranks", few, apart, "b") + view("places", places, 2 * apart, "b") +
       view("last", one, 3 * apart, "b") +
-      "schedule.assign_slots \"a\" flops 0 bytes 0 %choices experts 2 to "
-      "%slots, %ranks, %places, %last : " +
-      all + " to " + table + ", " + few + ", " + places + ", " + one);
+      "schedule.assign_slots \"a\" flops 0 bytes 0 %choices experts 2 most " +
+      std::to_string(most) + " to %slots, %ranks, %places, %last : " + all +
+      " to " + table + ", " + few + ", " + places + ", " + one);
   Buffer<int32_t> from(numbers(choices)), tokensAt(rounds * ranks * slots),
       goesTo(tokens * room), at(rounds * tokens * room), last(1);
   code.run(0, from, tokensAt, goesTo, at, last);
-  test::Assigned expected = test::assigned(choices, k, ranks, slots, rounds);
+  test::Assigned expected =
+      test::assigned(choices, k, ranks, slots, most, rounds);
   EXPECT_EQ(valuesOf(tokensAt), expected.slots);
   EXPECT_EQ(valuesOf(goesTo), expected.ranks);
   EXPECT_EQ(valuesOf(at), expected.places);
@@ -130,12 +134,14 @@ void expectSlots(const Values &choices, int64_t k, int64_t ranks,
 TEST(ExpertKernels, AssignSlots) {
   for (const test::Shape &s : test::shapes)
     for (int64_t slots : {s.tokens, (s.tokens + 2) / 3})
-      expectSlots(test::choicesOf(s), s.k, (s.experts + 1) / 2, slots);
+      for (int64_t most : {2 * slots, slots + 1})
+        expectSlots(test::choicesOf(s), s.k, (s.experts + 1) / 2, slots, most);
   // Every round ends within a block's tokens; more ranks than a warp's lanes.
   test::Shape many{2100, 3, 80};
-  expectSlots(test::choicesOf(many), 3, 40, 300);
+  expectSlots(test::choicesOf(many), 3, 40, 300, 600);
+  expectSlots(test::choicesOf(many), 3, 40, 300, 370);
   for (double choice : {5.0, -1.0, test::highest, test::lowest})
-    expectSlots(Values(34, choice), 2, 4, 4);
+    expectSlots(Values(34, choice), 2, 4, 4, 7);
 }
 
 template <typename To, typename From> To convertTo(From from) {

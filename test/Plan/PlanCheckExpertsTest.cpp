@@ -154,6 +154,18 @@ TEST(PlanCheckExperts, sortsOfRows) {
                  w.op.order = w.numbers({29});
                  w.op.tokens = w.numbers({29});
                });
+  sort.refuses("has 29 rows for 10 tokens of 3 choices and 4 experts, expected "
+               "at least 30",
+               [](With &w) {
+                 w.op.order = w.numbers({29});
+                 w.op.tokens = w.numbers({29});
+                 w.op.most_choices = 31;
+               });
+  sort.accepts([](With &w) {
+    w.op.order = w.numbers({12});
+    w.op.tokens = w.numbers({12});
+    w.op.most_choices = 12;
+  });
   sort.refuses("first_expert is i32[2], expected one i32",
                [](With &w) { w.op.first_expert = w.numbers({2}); });
   sort.refuses("tokens and order share bytes",
@@ -166,6 +178,7 @@ TEST(PlanCheckExperts, assignedSlots) {
   using With = Changed<AssignSlotsT>;
   Refusals<AssignSlotsT> slots{[](With &w) {
     w.op.experts = 2;
+    w.op.most_choices = 8;
     w.op.choices = w.numbers({2, 5, 3});
     w.op.slots = w.numbers({12, 4}); // three rounds of four ranks
     w.op.ranks = w.numbers({2, 5, 3});
@@ -188,8 +201,11 @@ TEST(PlanCheckExperts, assignedSlots) {
                 [](With &w) { w.op.places = w.numbers({5, 5, 3}); });
   slots.refuses("expected a multiple of ranks",
                 [](With &w) { w.op.slots = w.numbers({11, 4}); });
-  slots.refuses("has 3 rounds of 3 slots for 10 tokens",
+  slots.refuses("has 3 rounds of 3 slots and 8 choices for 10 tokens with 2",
                 [](With &w) { w.op.slots = w.numbers({12, 3}); });
+  slots.refuses("has 3 rounds of 4 slots and 7 choices for 10 tokens with 2",
+                [](With &w) { w.op.most_choices = 7; });
+  slots.refuses("and -8 choices for", [](With &w) { w.op.most_choices = -8; });
   slots.refuses("places for 2 ranks of a token, expected 3", [](With &w) {
     w.op.ranks = w.numbers({2, 5, 2});
     w.op.places = w.numbers({6, 5, 2});

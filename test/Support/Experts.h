@@ -85,26 +85,30 @@ struct Assigned {
   double last = 0;
 };
 inline Assigned assigned(const Values &choices, int64_t k, int64_t ranks,
-                         int64_t slots, int64_t rounds) {
+                         int64_t slots, int64_t most, int64_t rounds) {
   int64_t tokens = static_cast<int64_t>(choices.size()) / k,
           room = std::min(k, ranks), round = 0;
   Assigned all{Values(rounds * ranks * slots, -1), Values(tokens * room, -1),
                Values(rounds * tokens * room, -1)};
-  std::vector<int64_t> taken(ranks);
+  std::vector<int64_t> taken(ranks), chosen(ranks);
   for (int64_t token = 0; token < tokens; ++token) {
-    std::vector<bool> goes(ranks);
+    std::vector<int64_t> goes(ranks); // choices
     for (int64_t i = 0; i < k; ++i)
       if (double choice = choices[token * k + i];
           choice >= 0 && choice < static_cast<double>(2 * ranks))
-        goes[static_cast<int64_t>(choice) / 2] = true;
+        ++goes[static_cast<int64_t>(choice) / 2];
     bool fits = true;
-    for (int64_t n = 0; n < ranks; ++n)
-      fits = fits && !(goes[n] && taken[n] == slots);
+    for (int64_t n = 0; n < ranks; ++n) {
+      goes[n] = std::min(goes[n], std::min<int64_t>(k, 2));
+      fits = fits && (goes[n] == 0 ||
+                      (taken[n] < slots && chosen[n] + goes[n] <= most));
+    }
     if (!fits)
-      ++round, taken.assign(ranks, 0);
+      ++round, taken.assign(ranks, 0), chosen.assign(ranks, 0);
     for (int64_t n = 0, i = 0; n < ranks; ++n)
       if (goes[n]) {
         int64_t slot = taken[n]++;
+        chosen[n] += goes[n];
         all.slots[(round * ranks + n) * slots + slot] =
             static_cast<double>(token);
         all.places[(round * tokens + token) * room + i] =

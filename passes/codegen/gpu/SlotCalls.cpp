@@ -23,6 +23,10 @@ FailureOr<Assignment> assignmentOf(schedule::AssignSlotsOp op) {
   if (std::max({*choices, *slots, *places}) > INT32_MAX)
     return op.emitOpError("has 2^31 choices, slots or places, or more");
   int64_t k = shapeOf(op.getChoices()).back(), rounds = *places / *ranks;
+  if (k > assignSlots::mostOfToken)
+    return op.emitOpError()
+           << "has " << k << " choices of a token, expected at "
+           << "most " << assignSlots::mostOfToken << " on a GPU";
   return Assignment{*choices / k, k, shapeOf(op.getSlots())[0] / rounds,
                     shapeOf(op.getSlots())[1], shapeOf(op.getRanks()).back()};
 }
@@ -48,7 +52,8 @@ LogicalResult addCalls(schedule::AssignSlotsOp op, DeviceCalls &result) {
                   assignSlots::sharedBytes(of->ranks)};
   call.pointer(0).pointer(slots).pointer(ranks).pointer(places).pointer(last);
   call.integers({of->tokens, of->k, static_cast<int64_t>(op.getExperts()),
-                 of->ranks, of->slots, of->room});
+                 static_cast<int64_t>(op.getMostChoices()), of->ranks,
+                 of->slots, of->room});
   result.calls.push_back(std::move(call));
   return success();
 }

@@ -332,7 +332,7 @@ schedule.program @p {
     %p = schedule.view %b0 at 256 : memref<2048xi8> to memref<4x2xi32, strided<[2, 1]>>
     %l = schedule.view %b0 at 512 : memref<2048xi8> to memref<i32, strided<[]>>
     // expected-error@+1 {{'schedule.assign_slots' op (C1) ranks are i32[3,2], a rank has 2 experts; expected the tokens of choices i32[2,3], and 1 or more}}
-    schedule.assign_slots "x" flops 0 bytes 0 %c experts 2 to %s, %r, %p, %l : memref<2x3xi32, strided<[3, 1]>> to memref<4x1xi32, strided<[1, 1]>>, memref<3x2xi32, strided<[2, 1]>>, memref<4x2xi32, strided<[2, 1]>>, memref<i32, strided<[]>>
+    schedule.assign_slots "x" flops 0 bytes 0 %c experts 2 most 4 to %s, %r, %p, %l : memref<2x3xi32, strided<[3, 1]>> to memref<4x1xi32, strided<[1, 1]>>, memref<3x2xi32, strided<[2, 1]>>, memref<4x2xi32, strided<[2, 1]>>, memref<i32, strided<[]>>
   }
 }
 
@@ -347,7 +347,7 @@ schedule.program @p {
     %p = schedule.view %b0 at 256 : memref<2048xi8> to memref<4x2xi32, strided<[2, 1]>>
     %l = schedule.view %b0 at 512 : memref<2048xi8> to memref<i32, strided<[]>>
     // expected-error@+1 {{'schedule.assign_slots' op (C1) ranks are i32[2,2], a rank has 0 experts}}
-    schedule.assign_slots "x" flops 0 bytes 0 %c experts 0 to %s, %r, %p, %l : memref<2x3xi32, strided<[3, 1]>> to memref<4x1xi32, strided<[1, 1]>>, memref<2x2xi32, strided<[2, 1]>>, memref<4x2xi32, strided<[2, 1]>>, memref<i32, strided<[]>>
+    schedule.assign_slots "x" flops 0 bytes 0 %c experts 0 most 4 to %s, %r, %p, %l : memref<2x3xi32, strided<[3, 1]>> to memref<4x1xi32, strided<[1, 1]>>, memref<2x2xi32, strided<[2, 1]>>, memref<4x2xi32, strided<[2, 1]>>, memref<i32, strided<[]>>
   }
 }
 
@@ -362,7 +362,7 @@ schedule.program @p {
     %p = schedule.view %b0 at 256 : memref<2048xi8> to memref<3x2xi32, strided<[2, 1]>>
     %l = schedule.view %b0 at 512 : memref<2048xi8> to memref<i32, strided<[]>>
     // expected-error@+1 {{'schedule.assign_slots' op (C2) places are i32[3,2] and slots i32[4,1], expected a multiple of ranks i32[2,2], slots of as many rounds, and fewer than 2^31 of each}}
-    schedule.assign_slots "x" flops 0 bytes 0 %c experts 2 to %s, %r, %p, %l : memref<2x3xi32, strided<[3, 1]>> to memref<4x1xi32, strided<[1, 1]>>, memref<2x2xi32, strided<[2, 1]>>, memref<3x2xi32, strided<[2, 1]>>, memref<i32, strided<[]>>
+    schedule.assign_slots "x" flops 0 bytes 0 %c experts 2 most 4 to %s, %r, %p, %l : memref<2x3xi32, strided<[3, 1]>> to memref<4x1xi32, strided<[1, 1]>>, memref<2x2xi32, strided<[2, 1]>>, memref<3x2xi32, strided<[2, 1]>>, memref<i32, strided<[]>>
   }
 }
 
@@ -376,8 +376,8 @@ schedule.program @p {
     %r = schedule.view %b0 at 64 : memref<2048xi8> to memref<2x2xi32, strided<[2, 1]>>
     %p = schedule.view %b0 at 256 : memref<2048xi8> to memref<2x2xi32, strided<[2, 1]>>
     %l = schedule.view %b0 at 512 : memref<2048xi8> to memref<i32, strided<[]>>
-    // expected-error@+1 {{'schedule.assign_slots' op (C3) has 1 rounds of 1 slots for 2 tokens, and places for 2 ranks of a token, expected 3}}
-    schedule.assign_slots "x" flops 0 bytes 0 %c experts 2 to %s, %r, %p, %l : memref<2x3xi32, strided<[3, 1]>> to memref<4x1xi32, strided<[1, 1]>>, memref<2x2xi32, strided<[2, 1]>>, memref<2x2xi32, strided<[2, 1]>>, memref<i32, strided<[]>>
+    // expected-error@+1 {{'schedule.assign_slots' op (C3) has 1 rounds of 1 slots and 4 choices for 2 tokens with 2 on a rank, and places for 2 ranks of a token, expected 3}}
+    schedule.assign_slots "x" flops 0 bytes 0 %c experts 2 most 4 to %s, %r, %p, %l : memref<2x3xi32, strided<[3, 1]>> to memref<4x1xi32, strided<[1, 1]>>, memref<2x2xi32, strided<[2, 1]>>, memref<2x2xi32, strided<[2, 1]>>, memref<i32, strided<[]>>
   }
 }
 
@@ -392,7 +392,7 @@ schedule.program @p {
     %p = schedule.view %b0 at 256 : memref<2048xi8> to memref<4x2xi32, strided<[2, 1]>>
     %l = schedule.view %b0 at 512 : memref<2048xi8> to memref<2xi32, strided<[1]>>
     // expected-error@+1 {{'schedule.assign_slots' op (C4) last is i32[2], expected one i32}}
-    schedule.assign_slots "x" flops 0 bytes 0 %c experts 2 to %s, %r, %p, %l : memref<2x3xi32, strided<[3, 1]>> to memref<4x1xi32, strided<[1, 1]>>, memref<2x2xi32, strided<[2, 1]>>, memref<4x2xi32, strided<[2, 1]>>, memref<2xi32, strided<[1]>>
+    schedule.assign_slots "x" flops 0 bytes 0 %c experts 2 most 4 to %s, %r, %p, %l : memref<2x3xi32, strided<[3, 1]>> to memref<4x1xi32, strided<[1, 1]>>, memref<2x2xi32, strided<[2, 1]>>, memref<4x2xi32, strided<[2, 1]>>, memref<2xi32, strided<[1]>>
   }
 }
 
@@ -407,6 +407,6 @@ schedule.program @p {
     %p = schedule.view %b0 at 256 : memref<2048xi8> to memref<4x2xi32, strided<[2, 1]>>
     %l = schedule.view %b0 at 512 : memref<2048xi8> to memref<i32, strided<[]>>
     // expected-error@+1 {{'schedule.assign_slots' op (C5) ranks and choices share bytes of buffer "a", expected what is written to lie apart}}
-    schedule.assign_slots "x" flops 0 bytes 0 %c experts 2 to %s, %r, %p, %l : memref<2x3xi32, strided<[3, 1]>> to memref<4x1xi32, strided<[1, 1]>>, memref<2x2xi32, strided<[2, 1]>>, memref<4x2xi32, strided<[2, 1]>>, memref<i32, strided<[]>>
+    schedule.assign_slots "x" flops 0 bytes 0 %c experts 2 most 4 to %s, %r, %p, %l : memref<2x3xi32, strided<[3, 1]>> to memref<4x1xi32, strided<[1, 1]>>, memref<2x2xi32, strided<[2, 1]>>, memref<4x2xi32, strided<[2, 1]>>, memref<i32, strided<[]>>
   }
 }

@@ -228,7 +228,7 @@ func.func @f(%x: !x, %c: !c, %p: !p, %u: !up, %d: !down) {
 !c = tensor<3x2xi32, #transformer.dims<sequence, choices>>
 func.func @f(%c: !c) {
   // expected-error@+1 {{'transformer.assign_slots' op (C1) expected choices [token dims..., choices], slots [ranks of all rounds, slots], ranks with the dims of choices, places with these for each round, and tensor<i32>}}
-  %0:4 = transformer.assign_slots %c experts 2 : !c -> tensor<4x2xi32, #transformer.dims<sequence, slots>>, !c, tensor<5x2xi32, #transformer.dims<sequence, choices>>, tensor<i32>
+  %0:4 = transformer.assign_slots %c experts 2 most 4 : !c -> tensor<4x2xi32, #transformer.dims<sequence, slots>>, !c, tensor<5x2xi32, #transformer.dims<sequence, choices>>, tensor<i32>
   return
 }
 
@@ -236,15 +236,23 @@ func.func @f(%c: !c) {
 !c = tensor<3x2xi32, #transformer.dims<sequence, choices>>
 func.func @f(%c: !c) {
   // expected-error@+1 {{'transformer.assign_slots' op (C1)}}
-  %0:4 = transformer.assign_slots %c experts 0 : !c -> tensor<4x2xi32, #transformer.dims<sequence, slots>>, !c, tensor<6x2xi32, #transformer.dims<sequence, choices>>, tensor<i32>
+  %0:4 = transformer.assign_slots %c experts 0 most 4 : !c -> tensor<4x2xi32, #transformer.dims<sequence, slots>>, !c, tensor<6x2xi32, #transformer.dims<sequence, choices>>, tensor<i32>
   return
 }
 
 // -----
 !c = tensor<3x2xi32, #transformer.dims<sequence, choices>>
 func.func @f(%c: !c) {
-  // expected-error@+1 {{'transformer.assign_slots' op (C2) has 2 rounds of 1 slots for 3 tokens, and room for 2 of 2 ranks}}
-  %0:4 = transformer.assign_slots %c experts 2 : !c -> tensor<4x1xi32, #transformer.dims<sequence, slots>>, !c, tensor<6x2xi32, #transformer.dims<sequence, choices>>, tensor<i32>
+  // expected-error@+1 {{'transformer.assign_slots' op (C2) has 2 rounds of 1 slots and 4 choices for 3 tokens with 2 on a rank, and room for 2 of 2 ranks}}
+  %0:4 = transformer.assign_slots %c experts 2 most 4 : !c -> tensor<4x1xi32, #transformer.dims<sequence, slots>>, !c, tensor<6x2xi32, #transformer.dims<sequence, choices>>, tensor<i32>
+  return
+}
+
+// -----
+!c = tensor<3x2xi32, #transformer.dims<sequence, choices>>
+func.func @f(%c: !c) {
+  // expected-error@+1 {{'transformer.assign_slots' op (C2) has 2 rounds of 2 slots and 2 choices for 3 tokens with 2 on a rank}}
+  %0:4 = transformer.assign_slots %c experts 2 most 2 : !c -> tensor<4x2xi32, #transformer.dims<sequence, slots>>, !c, tensor<6x2xi32, #transformer.dims<sequence, choices>>, tensor<i32>
   return
 }
 
@@ -258,7 +266,7 @@ func.func @f(%c: !c) {
 !places = tensor<6x2xi32, #transformer.dims<sequence, choices>>
 func.func @f(%x: !x, %c: !c, %p: !p, %u: !up, %d: !down, %n: tensor<i32>, %s: !slots, %pl: !places) {
   // expected-error@+1 {{'transformer.expert_rounds' op (C1) has 2 sums and 2 results, expected one, and results of their types}}
-  %0:2 = transformer.expert_rounds silu %x, %c, %p gate %u up %u down %d from %n of 4 slots %s, %pl of %c last %n over ["ep"] to %x, %x : !x, !c, !p, !up, !down, tensor<i32>, !slots, !places, !c, tensor<i32> to !x, !x -> !x, !x
+  %0:2 = transformer.expert_rounds silu %x, %c, %p gate %u up %u down %d from %n of 4 rows 8 slots %s, %pl of %c last %n over ["ep"] to %x, %x : !x, !c, !p, !up, !down, tensor<i32>, !slots, !places, !c, tensor<i32> to !x, !x -> !x, !x
   return
 }
 
@@ -272,6 +280,6 @@ func.func @f(%x: !x, %c: !c, %p: !p, %u: !up, %d: !down, %n: tensor<i32>, %s: !s
 !places = tensor<3x2xi32, #transformer.dims<sequence, choices>>
 func.func @f(%x: !x, %c: !c, %p: !p, %u: !up, %d: !down, %n: tensor<i32>, %s: !slots, %pl: !places) {
   // expected-error@+1 {{'transformer.expert_rounds' op (C2) has slots}}
-  %0 = transformer.expert_rounds silu %x, %c, %p gate %u up %u down %d from %n of 4 slots %s, %pl of %c last %n over ["ep"] to %x : !x, !c, !p, !up, !down, tensor<i32>, !slots, !places, !c, tensor<i32> to !x -> !x
+  %0 = transformer.expert_rounds silu %x, %c, %p gate %u up %u down %d from %n of 4 rows 8 slots %s, %pl of %c last %n over ["ep"] to %x : !x, !c, !p, !up, !down, tensor<i32>, !slots, !places, !c, tensor<i32> to !x -> !x
   return
 }

@@ -34,12 +34,12 @@ func.func @whole(%x: !x, %r: !r, %c: !c, %g: !up, %u: !up, %d: !down, %first: te
 
 // CHECK-LABEL: func.func @rows
 func.func @rows(%x: !x, %c: !c, %pick: !p, %u: !up, %d: !down, %first: tensor<i32>) {
-  // CHECK: %[[O:.*]], %[[T:.*]], %[[P:.*]], %[[B:.*]] = transformer.sort_rows %{{.*}} from %{{.*}} : tensor<i32> : tensor<2x3x2xi32, {{.*}}> -> tensor<12xi32, {{.*}}>, tensor<7xi32
-  %o, %t, %p, %b = transformer.sort_rows %c from %first : tensor<i32> : !c -> !numbers, !begins
-  // CHECK: transformer.assign_slots %{{.*}} experts 6 : tensor<2x3x2xi32, {{.*}}> -> tensor<4x3xi32, {{.*}}>, tensor<2x3x2xi32, {{.*}}>, tensor<4x3x2xi32, {{.*}}>, tensor<i32>
-  %as, %ar, %ap, %al = transformer.assign_slots %c experts 6 : !c -> tensor<4x3xi32, #transformer.dims<batch, slots>>, !c, tensor<4x3x2xi32, #transformer.dims<batch, sequence, choices>>, tensor<i32>
-  // CHECK: transformer.expert_rounds silu {{.*}} from %{{.*}} of 12 slots %{{.*}}, %{{.*}} of %{{.*}} last %{{.*}} over ["ep"] to %{{.*}} : {{.*}}, tensor<i32> to tensor<2x3x4xf32, {{.*}}> -> tensor<2x3x4xf32
-  %more = transformer.expert_rounds silu %x, %c, %pick gate %u up %u down %d from %first of 12 slots %as, %ap of %ar last %al over ["ep"] to %x : !x, !c, !p, !up, !down, tensor<i32>, tensor<4x3xi32, #transformer.dims<batch, slots>>, tensor<4x3x2xi32, #transformer.dims<batch, sequence, choices>>, !c, tensor<i32> to !x -> !x
+  // CHECK: %[[O:.*]], %[[T:.*]], %[[P:.*]], %[[B:.*]] = transformer.sort_rows %{{.*}} from %{{.*}} : tensor<i32> most 12 : tensor<2x3x2xi32, {{.*}}> -> tensor<12xi32, {{.*}}>, tensor<7xi32
+  %o, %t, %p, %b = transformer.sort_rows %c from %first : tensor<i32> most 12 : !c -> !numbers, !begins
+  // CHECK: transformer.assign_slots %{{.*}} experts 6 most 6 : tensor<2x3x2xi32, {{.*}}> -> tensor<4x3xi32, {{.*}}>, tensor<2x3x2xi32, {{.*}}>, tensor<4x3x2xi32, {{.*}}>, tensor<i32>
+  %as, %ar, %ap, %al = transformer.assign_slots %c experts 6 most 6 : !c -> tensor<4x3xi32, #transformer.dims<batch, slots>>, !c, tensor<4x3x2xi32, #transformer.dims<batch, sequence, choices>>, tensor<i32>
+  // CHECK: transformer.expert_rounds silu {{.*}} from %{{.*}} of 12 rows 8 slots %{{.*}}, %{{.*}} of %{{.*}} last %{{.*}} over ["ep"] to %{{.*}} : {{.*}}, tensor<i32> to tensor<2x3x4xf32, {{.*}}> -> tensor<2x3x4xf32
+  %more = transformer.expert_rounds silu %x, %c, %pick gate %u up %u down %d from %first of 12 rows 8 slots %as, %ap of %ar last %al over ["ep"] to %x : !x, !c, !p, !up, !down, tensor<i32>, tensor<4x3xi32, #transformer.dims<batch, slots>>, tensor<4x3x2xi32, #transformer.dims<batch, sequence, choices>>, !c, tensor<i32> to !x -> !x
   // CHECK: transformer.take_rows %{{.*}} at %{{.*}} : tensor<2x3x2xi32, {{.*}}>, tensor<4x3xi32, {{.*}}> -> tensor<4x3x2xi32
   %ac = transformer.take_rows %c at %as : !c, tensor<4x3xi32, #transformer.dims<batch, slots>> -> tensor<4x3x2xi32, #transformer.dims<batch, slots, choices>>
   // CHECK: %[[R:.*]] = transformer.take_rows %{{.*}} at %[[T]] : tensor<2x3x4xf32, {{.*}}>, tensor<12xi32, {{.*}}> -> tensor<12x4xf32

@@ -12,18 +12,18 @@ module attributes {mesh.mesh = #mesh.mesh<"ep" = 2>} {
   // CHECK-LABEL: func.func @rounds
   func.func @rounds(%x: !x, %c: !c, %p: !p, %g: !up, %u: !up, %d: !down) -> !x {
     %first = mesh.coordinate over ["ep"] of 8 : tensor<i32>
-    // CHECK: %[[SLOTS:.*]], %[[RANKS:.*]], %[[PLACES:.*]], %[[LAST:.*]] = transformer.assign_slots %[[C:.*]] experts 4 : tensor<6x2xi32, {{.*}}> -> tensor<4x5xi32, {{.*}}>, tensor<6x2xi32, {{.*}}>, tensor<12x2xi32, {{.*}}>, tensor<i32>
+    // CHECK: %[[SLOTS:.*]], %[[RANKS:.*]], %[[PLACES:.*]], %[[LAST:.*]] = transformer.assign_slots %[[C:.*]] experts 4 most 6 : tensor<6x2xi32, {{.*}}> -> tensor<4x5xi32, {{.*}}>, tensor<6x2xi32, {{.*}}>, tensor<12x2xi32, {{.*}}>, tensor<i32>
     // CHECK: %[[NOW:.*]] = transformer.slice %[[SLOTS]]
     // CHECK: %[[PLACE:.*]] = transformer.slice %[[PLACES]]
     // CHECK: transformer.take_rows %[[C]] at %[[NOW]] : {{.*}} -> tensor<2x5x2xi32
     // CHECK: mesh.all_to_all {{.*}} gather 1 split 0 over ["ep"]
     // CHECK: %[[X:.*]] = transformer.take_rows %{{.*}} at %[[NOW]] : {{.*}} -> tensor<2x5x4xf32
     // CHECK: mesh.all_to_all %[[X]] gather 1 split 0 over ["ep"] {{.*}} -> tensor<1x10x4xf32
-    // CHECK: transformer.sort_rows
+    // CHECK: transformer.sort_rows {{.*}} most 12 : {{.*}} -> tensor<12xi32
     // CHECK: %[[SUMS:.*]] = transformer.combine_rows
     // CHECK: %[[BACK:.*]] = mesh.all_to_all %[[SUMS]] gather 0 split 1 over ["ep"] {{.*}} -> tensor<2x5x4xf32
     // CHECK: %[[Y:.*]] = transformer.combine_rows %[[BACK]] at %[[PLACE]] of %[[RANKS]] : {{.*}} -> tensor<6x4xf32
-    // CHECK: transformer.expert_rounds silu {{.*}} slots %[[SLOTS]], %[[PLACES]] of %[[RANKS]] last %[[LAST]] over ["ep"] to %[[Y]]
+    // CHECK: transformer.expert_rounds silu {{.*}} rows 12 slots %[[SLOTS]], %[[PLACES]] of %[[RANKS]] last %[[LAST]] over ["ep"] to %[[Y]]
     // ROUNDS: %[[SLOTS:.*]], %[[RANKS:.*]], %[[PLACES:.*]], %[[LAST:.*]] = transformer.assign_slots
     // ROUNDS: %[[MORE:.*]] = mesh.all_reduce %[[LAST]] max over ["ep"]
     // ROUNDS: %[[S:.*]] = transformer.slice %[[SLOTS]] dim "sequence" offset 2

@@ -123,20 +123,25 @@ TEST(SortRows, WritesNothingPastTheRows) {
   checkSort(s, Values(s.choices(), lowest), lowest, 4, 51);
 }
 
-void checkSlots(const Values &choices, int64_t k, int64_t ranks,
-                int64_t slots) {
+/// `most` choices of a rank in a round; 0: as many as its slots can bring.
+void checkSlots(const Values &choices, int64_t k, int64_t ranks, int64_t slots,
+                int64_t most = 0) {
   int64_t tokens = static_cast<int64_t>(choices.size()) / k,
-          rounds = (tokens + slots - 1) / slots, room = std::min(k, ranks);
+          ofToken = std::min<int64_t>(k, 2), room = std::min(k, ranks);
+  most = most ? std::max(most, ofToken) : slots * ofToken;
+  int64_t ofRound = std::min(slots, most / ofToken),
+          rounds = (tokens + ofRound - 1) / ofRound;
   TestProgram program;
   plan::AssignSlotsT op;
   op.experts = 2;
+  op.most_choices = most;
   op.choices = program.add(DType::i32, {tokens, k}, choices);
   op.slots = program.add(DType::i32, {rounds * ranks, slots});
   op.ranks = program.add(DType::i32, {tokens, room});
   op.places = program.add(DType::i32, {rounds * tokens, room});
   op.last = program.add(DType::i32, {1});
   runBoth(program, op);
-  Assigned expected = assigned(choices, k, ranks, slots, rounds);
+  Assigned expected = assigned(choices, k, ranks, slots, most, rounds);
   EXPECT_EQ(program.read(op.slots), expected.slots);
   EXPECT_EQ(program.read(op.ranks), expected.ranks);
   EXPECT_EQ(program.read(op.places), expected.places);
@@ -146,7 +151,8 @@ void checkSlots(const Values &choices, int64_t k, int64_t ranks,
 TEST(AssignSlots, TakesTokensInTheirOrder) {
   for (const Shape &s : shapes)
     for (int64_t slots : {s.tokens, (s.tokens + 2) / 3, int64_t{1}})
-      checkSlots(choicesOf(s), s.k, (s.experts + 1) / 2, slots);
+      for (int64_t most : {int64_t{0}, slots, int64_t{1}})
+        checkSlots(choicesOf(s), s.k, (s.experts + 1) / 2, slots, most);
 }
 
 /// All to one rank: as many rounds as there can be. None: one, without tokens.
@@ -155,7 +161,7 @@ TEST(AssignSlots, TakesTheWorstChoices) {
   for (const Values &choices : {one, none, extreme, lowest_})
     for (int64_t slots : {1, 4, 17})
       checkSlots(choices, 2, 4, slots);
-  EXPECT_EQ(assigned(one, 2, 4, 4, 5).last, 4);
+  EXPECT_EQ(assigned(one, 2, 4, 4, 8, 5).last, 4);
 }
 
 TEST(TakeRows, TakesNumbers) {
@@ -320,7 +326,8 @@ TEST(Routing, RefusesOtherTypesAndSizes) {
   slots.experts = 1, slots.choices = slots.ranks = numbers;
   slots.slots = slots.places = numbers, slots.last = one;
   EXPECT_EQ(messageOf(slots), "instruction \"under.test\" (AssignSlots): there "
-                              "are too few slots for the tokens");
+                              "are too few slots for the tokens, or for their "
+                              "choices");
   plan::TakeRowsT take;
   take.table = floats, take.rows = other, take.out = out;
   EXPECT_EQ(messageOf(take), "instruction \"under.test\" (TakeRows): there are "

@@ -11,19 +11,31 @@ using namespace assignSlots;
 struct Assignment {
   const i32 *choices;
   i32 *slots, *ranks, *places;
-  i64 tokens, k, experts, numRanks, numSlots, room; // places of each token
+  i64 tokens, k, experts, most, numRanks, numSlots,
+      room; // places of each token
 
-  /// Where a token goes: a bit for each of `lanes` ranks from `first` on.
-  __device__ u32 ranksOf(i64 token, i64 first) const {
-    u32 result = 0;
+  /// Choices of a token that count on a rank.
+  __device__ i32 countOn(i64 rank, i64 token) const {
+    i64 count = 0;
     for (i64 i = 0; token < tokens && i < k; ++i) {
       i32 choice = choices[token * k + i];
-      i64 rank = choice / experts;
-      if (choice >= 0 && rank < numRanks && rank >= first &&
-          rank < first + lanes)
-        result |= 1u << (rank - first);
+      count += choice >= 0 && choice / experts == rank;
     }
-    return result;
+    i64 ofToken = k < experts ? k : experts;
+    return static_cast<i32>(count < ofToken ? count : ofToken);
+  }
+};
+
+/// Tokens and their choices: of a block both fit one word, and add up at once.
+struct Count {
+  i32 tokens, choices;
+
+  static constexpr i32 bits = 20;
+  static __device__ i32 packed(i32 choices) {
+    return choices ? (1 << bits) + choices : 0;
+  }
+  __device__ Count plus(i32 word) const {
+    return {tokens + (word >> bits), choices + (word & ((1 << bits) - 1))};
   }
 };
 
@@ -31,48 +43,51 @@ __device__ inline i32 warpOfBlock() {
   return static_cast<i32>(threadInBlock()) / lanes;
 }
 
-/// In shared memory. A row is of a warp: how many tokens its predecessors send
-/// to each of `lanes` ranks in this round.
+/// In shared memory. Ranks are looked at `lanes` at a time, a *group*.
 struct Scratch {
-  i32 before[warps][lanes + 1];
-  i32 firstFull[warps]; // the first token of a warp without a slot
-  i32 taken[1];         // slots of each rank in this round
+  i32 before[warps][lanes + 1]; // packed: what warps before send each rank
+  i32 firstFull[warps];         // the first token of a warp without a slot
+  Count begin[lanes];           // what each rank has from blocks before
+  Count taken[1];               // in this round, of each rank
 
-  /// All threads: fills `before`; a thread's token goes to `ranks`, which begin
-  /// at rank `first`. `takes`: and they keep the slots.
-  __device__ void count(i64 numRanks, i64 first, u32 ranks, bool takes) {
+  /// All threads: fills `before` and `begin` for the ranks of a group, to which
+  /// threads send their tokens. `takes`: and they keep the slots.
+  __device__ void count(const Assignment &all, i64 first, i64 token,
+                        bool takes) {
     meetBlock(); // Others may still be read.
-    for (i32 i = 0; i < lanes; ++i) {
-      u32 senders = ballot(ranks >> i & 1);
-      if (laneOfWarp() == i)
-        before[warpOfBlock()][i] = static_cast<i32>(countBits(senders));
+    for (i32 i = 0; i < sizeOf(all, first); ++i) {
+      i32 sum = sumUpTo(Count::packed(all.countOn(first + i, token)));
+      if (laneOfWarp() == lanes - 1)
+        before[warpOfBlock()][i] = sum;
     }
     meetBlock();
-    if (i64 rank = first + warpOfBlock(); rank < numRanks)
-      addUp(rank, takes); // A warp for each rank: they are as many as lanes.
+    if (warpOfBlock() < sizeOf(all, first))
+      addUp(first + warpOfBlock(), takes); // A warp for each rank.
     meetBlock();
   }
 
-  /// `visit(rank, slot)` for each rank of this thread's token, ascending.
+  /// `visit(rank, there)` for each rank of this thread's token, ascending; with
+  /// it the rank has what `there` says.
   template <typename Visit>
   __device__ void forEach(const Assignment &all, i64 token, bool takes,
                           Visit visit) {
     for (i64 first = 0; first < all.numRanks; first += lanes) {
-      u32 ranks = all.ranksOf(token, first);
-      count(all.numRanks, first, ranks, takes);
-      for (i32 i = 0; i < lanes; ++i) {
-        u32 senders = ballot(ranks >> i & 1);
-        if (ranks >> i & 1)
-          visit(first + i, before[warpOfBlock()][i] + countBefore(senders));
+      count(all, first, token, takes);
+      for (i32 i = 0; i < sizeOf(all, first); ++i) {
+        i32 own = Count::packed(all.countOn(first + i, token)),
+            upTo = before[warpOfBlock()][i] + sumUpTo(own);
+        if (own)
+          visit(first + i, begin[i].plus(upTo));
       }
     }
   }
 
   /// How many of the block's tokens find a slot before one does not.
-  __device__ i32 countFitting(const Assignment &all, i64 begin) {
+  __device__ i32 countFitting(const Assignment &all, i64 from) {
     bool isFull = false;
-    forEach(all, begin + threadInBlock(), false,
-            [&](i64, i32 slot) { isFull |= slot >= all.numSlots; });
+    forEach(all, from + threadInBlock(), false, [&](i64, Count there) {
+      isFull |= there.tokens > all.numSlots || there.choices > all.most;
+    });
     i32 lane = firstLane(isFull);
     if (laneOfWarp() == 0)
       firstFull[warpOfBlock()] =
@@ -85,12 +100,13 @@ struct Scratch {
   }
 
   /// Gives the block's first `fitting` tokens their slots.
-  __device__ void place(const Assignment &all, i64 begin, i32 fitting,
+  __device__ void place(const Assignment &all, i64 from, i32 fitting,
                         i64 round) {
-    i64 token = begin + threadInBlock(), at = token * all.room;
+    i64 token = from + threadInBlock(), at = token * all.room;
     if (static_cast<i32>(threadInBlock()) >= fitting)
       token = all.tokens; // none
-    forEach(all, token, true, [&](i64 rank, i32 slot) {
+    forEach(all, token, true, [&](i64 rank, Count there) {
+      i64 slot = there.tokens - 1;
       all.slots[(round * all.numRanks + rank) * all.numSlots + slot] =
           static_cast<i32>(token);
       all.ranks[at] = static_cast<i32>(rank);
@@ -101,18 +117,24 @@ struct Scratch {
 
   __device__ void clear(i64 numRanks) {
     for (i64 rank = threadInBlock(); rank < numRanks; rank += threads)
-      taken[rank] = 0;
+      taken[rank] = {0, 0};
   }
 
 private:
+  static __device__ i32 sizeOf(const Assignment &all, i64 first) {
+    i64 left = all.numRanks - first;
+    return left < lanes ? static_cast<i32>(left) : lanes;
+  }
+
   __device__ void addUp(i64 rank, bool takes) {
     i32 &cell = before[laneOfWarp()][warpOfBlock()];
-    bool isLast = laneOfWarp() == lanes - 1; // It alone reads and writes.
-    i32 begin = fromLane(isLast ? taken[rank] : 0, lanes - 1), own = cell,
-        upTo = begin + sumUpTo(own);
+    i32 own = cell, upTo = sumUpTo(own);
     cell = upTo - own;
-    if (takes && isLast)
-      taken[rank] = upTo;
+    if (laneOfWarp() != lanes - 1)
+      return;
+    begin[warpOfBlock()] = taken[rank];
+    if (takes)
+      taken[rank] = taken[rank].plus(upTo);
   }
 };
 static_assert(warps == lanes, "a lane adds for a warp, a warp for a rank");
@@ -123,10 +145,10 @@ static_assert(warps == lanes, "a lane adds for a warp, a warp for a rank");
 DEVICE_FUNCTION void meshwork_assign_slots(const i32 *choices, i32 *slots,
                                            i32 *ranks, i32 *places, i32 *last,
                                            i64 tokens, i64 k, i64 experts,
-                                           i64 numRanks, i64 numSlots,
+                                           i64 most, i64 numRanks, i64 numSlots,
                                            i64 room) {
-  Assignment all = {choices, slots,   ranks,    places,   tokens,
-                    k,       experts, numRanks, numSlots, room};
+  Assignment all = {choices, slots, ranks,    places,   tokens, k,
+                    experts, most,  numRanks, numSlots, room};
   auto &scratch = *reinterpret_cast<Scratch *>(meshwork_shared);
   i64 round = 0;
   scratch.clear(numRanks);

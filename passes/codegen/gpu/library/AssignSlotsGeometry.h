@@ -4,10 +4,11 @@
 namespace meshwork::assignSlots {
 
 inline constexpr int warps = 32, threads = warps * 32;
+/// Choices: those of all threads' tokens are counted in 20 bits.
+inline constexpr long long mostOfToken = (1 << 20) / threads - 1;
 
-/// Of ranks, whose number is that of all counts of a list.
 inline constexpr long long sharedBytes(long long ranks) {
-  return (warps * 33 + warps + ranks) * 4;
+  return (warps * 33 + warps + 2 * 32 + 2 * ranks) * 4;
 }
 
 } // namespace meshwork::assignSlots

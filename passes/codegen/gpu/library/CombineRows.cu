@@ -1,5 +1,5 @@
-// A token's rows added up along one binary tree, as on the CPU: between two
-// neighbours is a *gap*, the highest bit in which their numbers differ, and two
+// A token's rows added up along one binary tree, as on the CPU. Between two
+// neighbours is a *gap*: the highest bit in which their numbers differ. Two
 // sums are added once the gap behind them is wider than the one between them.
 //
 // A block has a token. Its threads put the rows in the order of the tree, one
@@ -43,8 +43,8 @@ __device__ inline i32 gapBetween(u32 a, u32 b) {
   return a == b ? 0 : 32 - __builtin_clz(a ^ b);
 }
 
-/// Sums that wait lie between gaps that become narrower; of those, the ones
-/// behind leaf `at` are completed by it which are no wider than its own.
+/// How many sums leaf `at` completes. Between sums that wait gaps become
+/// narrower; those no wider than the leaf's own are done.
 __device__ inline i32 sumsOf(const u32 *numbers, i32 at, i32 count) {
   i32 own = at + 1 == count ? 33 : gapBetween(numbers[at], numbers[at + 1]),
       widest = -1, sums = 0;

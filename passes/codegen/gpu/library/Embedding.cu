@@ -5,11 +5,10 @@
 
 namespace meshwork {
 
-/// out[i, e] = table[ids[i] - first, e] for i < numIds, e < width, and the f32
-/// with the bits `absent` where that is no row; a whole table, which is no
-/// shard, has no `first`. Strides in elements, tableBytes
-/// and outBytes 2 (bf16) or 4 (f32); each of `threads` threads takes `vector`
-/// columns.
+/// out[i, e] = table[ids[i] - first, e] for i < numIds, e < width. Where that
+/// is no row it is the f32 with the bits `absent`. A whole table, which is no
+/// shard, has no `first`. Strides in elements, tableBytes and outBytes 2 (bf16)
+/// or 4 (f32); each of `threads` threads takes `vector` columns.
 DEVICE_FUNCTION void meshwork_embedding(const void *table, const i32 *ids,
                                         const i32 *first, void *out,
                                         i64 hasFirst, i64 threads, i64 numIds,

@@ -28,17 +28,12 @@ schedule.program @rank arena 65536 {
     // expected-error @+1 {{has results of 'f32' and 'bf16', expected one type on a GPU}}
     schedule.attention_grad "x" flops 0 bytes 0 %b, %b, %b, %b, %l, %b positions %p : memref<2xi32, strided<[1]>> keys %p : memref<2xi32, strided<[1]>> to %wide, %wide, %narrow causal scale 1.0 keys 4 : memref<1x2x1x8xbf16, strided<[16, 8, 8, 1]>>, memref<1x2x1x8xbf16, strided<[16, 8, 8, 1]>>, memref<1x2x1x8xbf16, strided<[16, 8, 8, 1]>>, memref<1x2x1x8xbf16, strided<[16, 8, 8, 1]>>, memref<1x1x2xf32, strided<[2, 2, 1]>>, memref<1x2x1x8xbf16, strided<[16, 8, 8, 1]>> to memref<1x2x1x8xf32, strided<[16, 8, 8, 1]>>, memref<1x2x1x8xf32, strided<[16, 8, 8, 1]>>, memref<1x2x1x8xbf16, strided<[16, 8, 8, 1]>>
 
-    %sparse_scores = schedule.view %0 at 0 : memref<16384xi8> to memref<2x8xf32, strided<[16, 2]>>
-    %choices = schedule.view %0 at 64 : memref<16384xi8> to memref<2x2xi32, strided<[2, 1]>>
-    %picked = schedule.view %1 at 64 : memref<32768xi8> to memref<2x2xf32, strided<[2, 1]>>
-    // expected-error @+1 {{has scores 'memref<2x8xf32, strided<[16, 2]>>', expected dense rows}}
-    schedule.pick "x" flops 0 bytes 0 %sparse_scores, %choices to %picked : memref<2x8xf32, strided<[16, 2]>>, memref<2x2xi32, strided<[2, 1]>> to memref<2x2xf32, strided<[2, 1]>>
-
-    %rows = schedule.view %0 at 0 : memref<16384xi8> to memref<4x8xf32, strided<[8, 1]>>
-    %weights = schedule.view %0 at 128 : memref<16384xi8> to memref<3x8x8xf32, strided<[128, 16, 2]>>
-    %begins = schedule.view %0 at 64 : memref<16384xi8> to memref<4xi32, strided<[1]>>
-    %products = schedule.view %1 at 64 : memref<32768xi8> to memref<4x8xf32, strided<[8, 1]>>
-    // expected-error @+1 {{has rhs 'memref<3x8x8xf32, strided<[128, 16, 2]>>', expected stride 1 in one of the two inner dims}}
-    schedule.grouped_product "x" flops 0 bytes 0 %rows, %weights, %begins to %products : memref<4x8xf32, strided<[8, 1]>>, memref<3x8x8xf32, strided<[128, 16, 2]>>, memref<4xi32, strided<[1]>> to memref<4x8xf32, strided<[8, 1]>>
+    %many = schedule.view %0 at 0 : memref<16384xi8> to memref<2x1024xi32, strided<[1024, 1]>>
+    %slots = schedule.view %1 at 64 : memref<32768xi8> to memref<2x2xi32, strided<[2, 1]>>
+    %ranks = schedule.view %1 at 128 : memref<32768xi8> to memref<2x2xi32, strided<[2, 1]>>
+    %places = schedule.view %1 at 192 : memref<32768xi8> to memref<2x2xi32, strided<[2, 1]>>
+    %last = schedule.view %1 at 256 : memref<32768xi8> to memref<i32, strided<[]>>
+    // expected-error @+1 {{has 1024 choices of a token, expected at most 1023 on a GPU}}
+    schedule.assign_slots "x" flops 0 bytes 0 %many experts 1 most 2 to %slots, %ranks, %places, %last : memref<2x1024xi32, strided<[1024, 1]>> to memref<2x2xi32, strided<[2, 1]>>, memref<2x2xi32, strided<[2, 1]>>, memref<2x2xi32, strided<[2, 1]>>, memref<i32, strided<[]>>
   }
 }
