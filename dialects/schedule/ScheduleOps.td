@@ -140,7 +140,7 @@ def Schedule_ResultOp : Schedule_Op<"result"> {
   let summary = "Names a view that the runtime reads after `update`";
   let description = [{
     A metric has a name.
-    (C1) one f32.
+    (C1) one f32; of a `metric` as many as its shape says, without gaps.
     (C2) a `metric`, and nothing else, has a name.
     ```mlir
     schedule.result loss %loss : memref<f32, strided<[]>>

@@ -92,7 +92,12 @@ absl::Status checkResult(const Result &result, const ViewInfo &view) {
                   isMetric ? ", expected at most 32 lower-case letters, digits "
                              "and _, a letter first"
                            : ", expected no name");
-  return ruled("C1", expectNumber(view, kind, DType::f32));
+  if (!isMetric)
+    return ruled("C1", expectNumber(view, kind, DType::f32));
+  return view.dtype == DType::f32 && view.contiguous
+             ? absl::OkStatus()
+             : misfit("C1", kind, " is ", describe(view),
+                      ", expected f32 without gaps");
 }
 
 } // namespace meshwork::plan

@@ -1,6 +1,7 @@
 // What the runtime is told of a program: its parameters with their states, what
 // it writes before a step and what it reads after one.
 #include "dialects/transformer/Facts.h"
+#include "dialects/transformer/StepFunctions.h"
 #include "passes/schedule/Lowering.h"
 
 using namespace mlir;
@@ -124,24 +125,30 @@ LogicalResult describeState(func::FuncOp function, Lowering &to) {
     describeParameter(op, slots->lookup(op.getName()), to);
   describeInputs(function, to);
   auto scalar = RankedTensorType::get({}, builder.getF32Type());
-  auto result = [&](ResultKind kind, StateKind state, StringRef name = "") {
+  auto result = [&](ResultKind kind, StateKind state, RankedTensorType type,
+                    StringRef name = "") {
     Location loc = builder.program.getLoc();
-    Place place = to.placement.states.of({state, name}, scalar);
+    Place place = to.placement.states.of({state, name}, type);
     ResultOp::create(builder, loc, kind,
                      name.empty() ? StringAttr() : builder.getStringAttr(name),
                      builder.view(loc, place));
   };
-  result(ResultKind::loss, StateKind::loss);
-  result(ResultKind::grad_norm, StateKind::grad_norm);
-  llvm::SetVector<StringRef> metrics;
-  for (auto update : module.getOps<func::FuncOp>())
+  result(ResultKind::loss, StateKind::loss, scalar);
+  result(ResultKind::grad_norm, StateKind::grad_norm, scalar);
+  llvm::MapVector<StringRef, RankedTensorType> metrics;
+  // What a microbatch adds to is not what a step tells.
+  auto isUpdate = [](func::FuncOp function) {
+    return roleOf(function) == StepFunction::update;
+  };
+  for (auto update :
+       llvm::make_filter_range(module.getOps<func::FuncOp>(), isUpdate))
     for (auto assign : update.getOps<AssignOp>())
       if (assign.getKind() == StateKind::saturated)
-        result(ResultKind::saturated, StateKind::saturated);
+        result(ResultKind::saturated, StateKind::saturated, scalar);
       else if (assign.getKind() == StateKind::metric)
-        metrics.insert(assign.getName());
-  for (StringRef name : metrics)
-    result(ResultKind::metric, StateKind::metric, name);
+        metrics.insert({assign.getName(), tensorType(assign.getValue())});
+  for (const auto &[name, type] : metrics)
+    result(ResultKind::metric, StateKind::metric, type, name);
   return success();
 }
 

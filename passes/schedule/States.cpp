@@ -75,8 +75,11 @@ Place States::of(StateKey key, RankedTensorType type) {
   case StateKind::loss:
   case StateKind::grad_norm:
   case StateKind::saturated:
-  case StateKind::metric:
     kind = BufferKind::results;
+    break;
+  case StateKind::metric: // of f32, or of i32 where it is counted
+    kind = BufferKind::results;
+    element = type.getElementType();
     break;
   case StateKind::master:
     break;

@@ -82,7 +82,7 @@ StepEnd endOf(const Interpreter &one) {
     else if (key.kind == StateKind::grad_norm)
       end.gradNorm = value[0];
     else if (key.kind == StateKind::metric)
-      end.metrics[key.name] = value[0];
+      end.metrics.emplace(key.name, value);
     else
       end.states[{key.name, role.str()}] = value;
   }

@@ -102,14 +102,11 @@ public:
         seen(expected.size()) {}
 
   void add(llvm::ArrayRef<int64_t> index, double value) {
-    int64_t at = interpreter::positionOf(index, expected.getStrides());
-    double difference = value - expected[at];
-    // Of each copy; not a number is no agreement.
-    error += difference * difference;
-    norm += expected[at] * expected[at];
-    copiesDiffer |= seen[at] && std::memcmp(&found[at], &value, sizeof value);
-    found[at] = value;
-    seen[at] = true;
+    add(interpreter::positionOf(index, expected.getStrides()), value);
+  }
+  void addAll(const Tensor &values) {
+    for (int64_t i = 0; i < values.size(); ++i)
+      add(i, values[i]);
   }
   void addPadding(double value) { hasPadding |= value != 0; }
 
@@ -128,6 +125,16 @@ public:
   }
 
 private:
+  void add(int64_t at, double value) {
+    double difference = value - expected[at];
+    // Of each copy; not a number is no agreement.
+    error += difference * difference;
+    norm += expected[at] * expected[at];
+    copiesDiffer |= seen[at] && std::memcmp(&found[at], &value, sizeof value);
+    found[at] = value;
+    seen[at] = true;
+  }
+
   const Tensor &expected;
   Tensor found;
   std::vector<bool> seen;
@@ -150,8 +157,10 @@ public:
     numbers.emplace("loss", Tensor::scalar(expected.loss));
     if (expected.gradNorm)
       numbers.emplace("grad_norm", Tensor::scalar(*expected.gradNorm));
-    for (const auto &[name, number] : expected.metrics)
-      numbers.emplace(name, Tensor::scalar(number));
+    for (const plan::Program *program : *plan.programs())
+      for (const plan::Result *result : plan::orEmpty(program->results()))
+        if (result->name())
+          numbers.insert(*expected.metrics.find(result->name()->str()));
     for (const auto &[name, whole] : expected.states)
       if (kept.count(name.text()))
         all.emplace(name.text(), whole);
@@ -185,7 +194,7 @@ public:
         continue;
       absl::StatusOr<Tensor> value = state.read(state.view(result->view()));
       MESHWORK_RETURN_IF_ERROR(value.status());
-      found->second.add({}, (*value)[0]);
+      found->second.addAll(*value);
     }
     return absl::OkStatus();
   }

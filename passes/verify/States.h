@@ -21,7 +21,7 @@ struct StepEnd {
   WholeStates states;
   double loss = 0;
   std::optional<double> gradNorm;
-  std::map<std::string, double> metrics;
+  std::map<std::string, interpreter::Tensor> metrics;
 };
 
 /// What a step begins with: weights around 0, those of one dim around 1; what

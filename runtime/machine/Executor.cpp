@@ -15,35 +15,46 @@ namespace {
 /// What has ended is read where it lies.
 class ReadAtOnce : public Readout {
 public:
-  explicit ReadAtOnce(Executor &executor) : executor(executor) {}
+  ReadAtOnce(Executor &executor, uint64_t numbers)
+      : executor(executor), values(numbers) {}
 
   absl::Status start(std::optional<uint64_t> place) override {
     if (place)
-      MESHWORK_RETURN_IF_ERROR(executor.read(
-          *place, {reinterpret_cast<std::byte *>(&value), sizeof(value)}));
+      MESHWORK_RETURN_IF_ERROR(
+          executor.read(*place, {reinterpret_cast<std::byte *>(values.data()),
+                                 values.size() * sizeof(float)}));
     atNs = steadyNs();
     return absl::OkStatus();
   }
-  absl::StatusOr<float> wait() override { return value; }
+  absl::StatusOr<absl::Span<const float>> waitForAll() override {
+    return absl::MakeConstSpan(values);
+  }
   absl::StatusOr<int64_t> nsSince(const Readout &earlier) const override {
     return atNs - static_cast<const ReadAtOnce &>(earlier).atNs;
   }
 
 private:
   Executor &executor;
-  float value = 0;
+  std::vector<float> values;
   int64_t atNs = 0;
 };
 } // namespace
 
-absl::StatusOr<Readout *> Executor::addReadout() {
+absl::StatusOr<float> Readout::wait() {
+  absl::StatusOr<absl::Span<const float>> all = waitForAll();
+  MESHWORK_RETURN_IF_ERROR(all.status());
+  return all->front();
+}
+
+absl::StatusOr<Readout *> Executor::addReadout(uint64_t numbers) {
   readouts.emplace_back();
-  MESHWORK_ASSIGN_OR_RETURN(readouts.back(), makeReadout());
+  MESHWORK_ASSIGN_OR_RETURN(readouts.back(), makeReadout(numbers));
   return readouts.back().get();
 }
 
-absl::StatusOr<std::unique_ptr<Readout>> Executor::makeReadout() {
-  return std::make_unique<ReadAtOnce>(*this);
+absl::StatusOr<std::unique_ptr<Readout>>
+Executor::makeReadout(uint64_t numbers) {
+  return std::make_unique<ReadAtOnce>(*this, numbers);
 }
 
 /// Whether copies or transfers depend on what lives when.

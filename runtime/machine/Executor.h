@@ -111,8 +111,11 @@ public:
   /// Begins; without a place only the time is taken. The last one has been
   /// waited for.
   virtual absl::Status start(std::optional<uint64_t> place) = 0;
-  /// Until it is here; 0 without a place.
-  virtual absl::StatusOr<float> wait() = 0;
+  /// Until it is here; zeros without a place. As many numbers as it was made
+  /// for, until the next start.
+  virtual absl::StatusOr<absl::Span<const float>> waitForAll() = 0;
+  /// The first of them.
+  absl::StatusOr<float> wait();
   /// Between the moments of `earlier` and of this one, of one executor; both
   /// have been waited for.
   virtual absl::StatusOr<int64_t> nsSince(const Readout &earlier) const = 0;
@@ -143,7 +146,7 @@ public:
   /// device has work as long as the host keeps ahead of it.
   virtual bool runsBehind() const { return false; }
   /// Lives as long as this; made before the first step.
-  absl::StatusOr<Readout *> addReadout();
+  absl::StatusOr<Readout *> addReadout(uint64_t numbers = 1);
   /// The arenas, one behind the other, where the host can use both in place;
   /// null elsewhere.
   virtual std::byte *hostArena() = 0;
@@ -157,7 +160,8 @@ public:
 
 private:
   /// Here one that is ready when it starts: `run` returns at the end.
-  virtual absl::StatusOr<std::unique_ptr<Readout>> makeReadout();
+  virtual absl::StatusOr<std::unique_ptr<Readout>>
+  makeReadout(uint64_t numbers);
   std::vector<std::unique_ptr<Readout>> readouts;
 };
 

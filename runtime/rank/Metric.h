@@ -1,13 +1,16 @@
-// A number that a step tells beside its loss.
+// What a step tells beside its loss.
 #pragma once
 
+#include <cstdint>
 #include <string>
+#include <vector>
 
 namespace meshwork::runtime {
 
 struct Metric {
   std::string name;
-  float value; // of the step, the same on every rank
+  std::vector<int64_t> shape; // none of one number
+  std::vector<float> values;  // of the step, the same on every rank, row-major
 };
 
 } // namespace meshwork::runtime

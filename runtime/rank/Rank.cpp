@@ -112,9 +112,12 @@ absl::StatusOr<Rank::Look> Rank::look() {
     found.saturated = saturated;
   }
   for (auto [metric, readout] : metricReadouts) {
-    absl::StatusOr<float> value = readout->wait();
-    MESHWORK_RETURN_IF_ERROR(value.status());
-    found.metrics.push_back({metric->name()->str(), *value});
+    absl::StatusOr<absl::Span<const float>> values = readout->waitForAll();
+    MESHWORK_RETURN_IF_ERROR(values.status());
+    const auto &shape = ofPlan.views[metric->view()].shape;
+    found.metrics.push_back({metric->name()->str(),
+                             {shape.begin(), shape.end()},
+                             {values->begin(), values->end()}});
   }
   return found;
 }

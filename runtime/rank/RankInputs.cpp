@@ -168,9 +168,11 @@ absl::Status Rank::makeReadouts() {
     MESHWORK_ASSIGN_OR_RETURN(*one, executor->addReadout());
   for (const plan::Result *result : orEmpty(program().results()))
     if (result->kind() == plan::ResultKind::metric) {
+      auto numbers =
+          static_cast<uint64_t>(ofPlan.views[result->view()].elements);
       metricReadouts.emplace_back(result, nullptr);
       MESHWORK_ASSIGN_OR_RETURN(metricReadouts.back().second,
-                                executor->addReadout());
+                                executor->addReadout(numbers));
     }
   return absl::OkStatus();
 }

@@ -41,14 +41,30 @@ std::string normText(const StepReport &r) {
           ? absl::StrFormat("  %.0f saturated in FP8", *r.saturated)
           : std::string(),
       absl::StrJoin(r.metrics, "", [](std::string *to, const Metric &one) {
-        absl::StrAppendFormat(to, "  %s %.4g", one.name,
-                              withoutSign(one.value));
+        if (one.shape.empty()) // Others are too long for a line.
+          absl::StrAppendFormat(to, "  %s %.4g", one.name,
+                                withoutSign(one.values[0]));
       }));
+}
+
+/// Arrays in arrays, as the shape says; takes what it writes from `values`.
+std::string jsonArray(absl::Span<const int64_t> shape,
+                      absl::Span<const float> &values) {
+  if (shape.empty()) {
+    float value = values.front();
+    values.remove_prefix(1);
+    return jsonNumber(value, 9);
+  }
+  std::string text = "[";
+  for (int64_t i = 0; i < shape[0]; ++i)
+    absl::StrAppend(&text, i ? "," : "", jsonArray(shape.subspan(1), values));
+  return text + "]";
 }
 
 std::string jsonMetrics(const StepReport &r) {
   return absl::StrJoin(r.metrics, "", [](std::string *to, const Metric &one) {
-    absl::StrAppend(to, ",\"", one.name, "\":", jsonNumber(one.value, 9));
+    absl::Span<const float> values = one.values;
+    absl::StrAppend(to, ",\"", one.name, "\":", jsonArray(one.shape, values));
   });
 }
 } // namespace

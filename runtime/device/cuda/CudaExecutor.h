@@ -82,7 +82,8 @@ private:
   }
   absl::Status allocate();
   absl::Status bindAll(RankProgram &moving, OperationContext &context);
-  absl::StatusOr<std::unique_ptr<Readout>> makeReadout() override;
+  absl::StatusOr<std::unique_ptr<Readout>>
+  makeReadout(uint64_t numbers) override;
   absl::Status clearPersistent();
   /// Where a place of the host's arena is; null: it is one of the device's.
   std::byte *onHost(uint64_t place) const {

@@ -10,14 +10,15 @@ namespace meshwork::runtime::cuda {
 
 class CudaExecutor::StreamReadout : public Readout {
 public:
-  explicit StreamReadout(CudaExecutor &owner) : owner(owner) {}
+  StreamReadout(CudaExecutor &owner, uint64_t numbers)
+      : owner(owner), bytes(numbers * sizeof(float)) {}
 
   absl::Status allocate() {
-    MESHWORK_ASSIGN_OR_RETURN(
-        memory, PinnedMemory::create(owner.cuda.gpu, sizeof(float)));
+    MESHWORK_ASSIGN_OR_RETURN(memory,
+                              PinnedMemory::create(owner.cuda.gpu, bytes));
     MESHWORK_ASSIGN_OR_RETURN(
         left, EventHandle::create(owner.cuda.gpu, /*timed=*/true));
-    std::memset(memory.data(), 0, sizeof(float));
+    std::memset(memory.data(), 0, bytes);
     return absl::OkStatus();
   }
 
@@ -27,22 +28,21 @@ public:
     if (place)
       MESHWORK_RETURN_IF_ERROR(owner.addHint(driver.check(
           driver.copyToHost(memory.data(), owner.arena.address() + *place,
-                            sizeof(float), owner.main->stream()),
+                            bytes, owner.main->stream()),
           "copying a result from the GPU")));
     MESHWORK_RETURN_IF_ERROR(owner.addHint(owner.progress.end(*owner.main)));
     return owner.addHint(owner.main->record(left));
   }
 
-  absl::StatusOr<float> wait() override {
+  absl::StatusOr<absl::Span<const float>> waitForAll() override {
     absl::Status status = owner.main->await(left);
     // The driver knows no event after a fault; one in the next step must not
     // take this one's results.
     if (!status.ok() && owner.progress.ended() < number)
       return owner.addHint(std::move(status));
     seenNs = steadyNs();
-    float value = 0;
-    std::memcpy(&value, memory.data(), sizeof(value));
-    return value;
+    return absl::MakeConstSpan(reinterpret_cast<const float *>(memory.data()),
+                               bytes / sizeof(float));
   }
 
   absl::StatusOr<int64_t> nsSince(const Readout &earlier) const override {
@@ -58,15 +58,17 @@ public:
 
 private:
   CudaExecutor &owner;
+  uint64_t bytes;
   PinnedMemory memory;
   EventHandle left;    // recorded behind the copy
   uint64_t number = 0; // of the copy, in `progress`
   int64_t seenNs = 0;
 };
 
-absl::StatusOr<std::unique_ptr<Readout>> CudaExecutor::makeReadout() {
+absl::StatusOr<std::unique_ptr<Readout>>
+CudaExecutor::makeReadout(uint64_t numbers) {
   MESHWORK_RETURN_IF_ERROR(cuda.gpu.makeCurrent());
-  auto made = std::make_unique<StreamReadout>(*this);
+  auto made = std::make_unique<StreamReadout>(*this, numbers);
   MESHWORK_RETURN_IF_ERROR(made->allocate());
   return made;
 }

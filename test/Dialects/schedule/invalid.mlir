@@ -64,6 +64,14 @@ schedule.program @rank {
 
 // -----
 schedule.program @rank {
+  %b = schedule.buffer "b" results : memref<16xi8>
+  %v = schedule.view %b at 0 : memref<16xi8> to memref<2xf32, strided<[2]>>
+  // expected-error@+1 {{'schedule.result' op (C1) metric is f32[2]}}
+  schedule.result metric "load" %v : memref<2xf32, strided<[2]>>
+}
+
+// -----
+schedule.program @rank {
   %b = schedule.buffer "b" results : memref<4xi8>
   %v = schedule.view %b at 0 : memref<4xi8> to memref<f32, strided<[]>>
   // expected-error@+1 {{'schedule.result' op (C2) metric is called "Balance", expected at most 32 lower-case letters, digits and _, a letter first}}

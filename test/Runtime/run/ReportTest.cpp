@@ -3,6 +3,7 @@
 #include "lib/Plan/PlanFile.h"
 #include "test/Plan/TestPlan.h"
 #include <cmath>
+#include <fstream>
 #include <gtest/gtest.h>
 
 namespace meshwork::runtime::test {
@@ -27,6 +28,33 @@ TEST(Report, NoNumberHasNoSign) {
   std::string text = testing::internal::GetCapturedStdout();
   EXPECT_NE(text.find("loss nan  norm nan"), std::string::npos) << text;
   EXPECT_EQ(text.find("-nan"), std::string::npos) << text;
+}
+
+TEST(Report, MetricsHaveShapes) {
+  auto file = plan::PlanFile::open(writePlan(tinyPlan(), "metrics-plan"));
+  ASSERT_TRUE(file.ok()) << file.status();
+  std::string path = testing::TempDir() + "shaped-metrics.jsonl";
+  std::remove(path.c_str());
+  auto log = LineLog::open(path, metricsBegin);
+  ASSERT_TRUE(log.ok()) << log.status();
+  ReportOptions options{};
+  options.steps = 1;
+  options.plainLines = true;
+  Reporter report((*file)->plan(), options,
+                  std::make_unique<LineLog>(*std::move(log)));
+  StepReport step{};
+  step.metrics = {{"one", {}, {0.5f}},
+                  {"load", {2, 3}, {1, 2, 3, 4, 5, INFINITY}}};
+  testing::internal::CaptureStdout();
+  EXPECT_TRUE(report.onStep(step).ok());
+  report.finish();
+  std::string line = testing::internal::GetCapturedStdout(), text;
+  EXPECT_NE(line.find("one 0.5"), std::string::npos) << line;
+  EXPECT_EQ(line.find("load"), std::string::npos) << line;
+  std::getline(std::ifstream(path), text);
+  EXPECT_NE(text.find(R"("one":0.5,"load":[[1,2,3],[4,5,"Infinity"]])"),
+            std::string::npos)
+      << text;
 }
 
 } // namespace
