@@ -44,6 +44,8 @@ class Transformer_TensorType<string elements, string predicate>
 def Transformer_Tensor : Transformer_TensorType<"f32, bf16, f8 or i32", "true">;
 def Transformer_FloatTensor : Transformer_TensorType<"f32 or bf16",
     "::meshwork::transformer::isWideFloat(::llvm::cast<::mlir::RankedTensorType>($_self).getElementType())">;
+def Transformer_KeptTensor : Transformer_TensorType<"f32, bf16 or i32",
+    "!::meshwork::transformer::isF8(::llvm::cast<::mlir::RankedTensorType>($_self).getElementType())">;
 // f8 only exists between a map that quantizes and a product.
 def Transformer_ProductTensor : Transformer_TensorType<"f32, bf16 or f8",
     "::llvm::isa<::mlir::FloatType>(::llvm::cast<::mlir::RankedTensorType>($_self).getElementType())">;

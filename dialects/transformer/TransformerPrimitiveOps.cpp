@@ -62,10 +62,10 @@ LogicalResult MapOp::verify() {
       return emitOpError() << "(C3) body argument is " << argument.getType()
                            << ", expected " << scalarOf(input.getType());
   auto yield = cast<YieldOp>(block.getTerminator());
-  if (yield.getNumOperands() != getNumResults() ||
-      llvm::any_of(yield.getOperandTypes(),
-                   [](Type type) { return !type.isF32(); }))
-    return emitOpError() << "(C3) body must yield one f32 for each of the "
+  if (!llvm::equal(yield.getOperandTypes(),
+                   llvm::map_range(getResultTypes(), scalarOf)))
+    return emitOpError() << "(C3) body must yield one f32, or i32 where that "
+                            "is its type, for each of the "
                          << getNumResults() << " results";
   for (Operation &op : block.without_terminator())
     if (!isa<arith::ArithDialect, math::MathDialect>(op.getDialect()) &&

@@ -36,7 +36,7 @@ def Transformer_MapOp : Transformer_PrimitiveOp<"map", ["getFactors", "isLinear"
     `transformer.dropout_mask` and `transformer.stochastic_round`.
     (C1) all results have equal dims and sizes.
     (C2) each operand's dims are among the results', with equal sizes.
-    (C3) the body has one f32 or i32 argument per operand and yields one f32 per result.
+    (C3) the body has one f32 or i32 argument per operand and yields one f32 per result, or one i32 where that is of i32.
     (C4) the body holds nothing but the ops named above.
     ```mlir
     %y = transformer.map ins(%x : tensor<8xf32, #transformer.dims<embed>>)
@@ -48,7 +48,7 @@ def Transformer_MapOp : Transformer_PrimitiveOp<"map", ["getFactors", "isLinear"
     ```
   }];
   let arguments = (ins Variadic<Transformer_Tensor>:$inputs);
-  let results = (outs Variadic<Transformer_ProductTensor>:$results);
+  let results = (outs Variadic<Transformer_Tensor>:$results);
   let regions = (region SizedRegion<1>:$body);
   let assemblyFormat = "(`ins` `(` $inputs^ `:` type($inputs) `)`)? attr-dict `->` type($results) $body";
   let hasVerifier = 1; // C1 C2 C3 C4

@@ -51,6 +51,7 @@ def Transformer_StateOp : Transformer_KeptOp<"state", [], [Transformer_StateUse<
     tensor so far in the step, which products of the parameter have a slot for.
     (C1) `optimizer` and `magnitude`, and nothing else, have a slot: lower-case letters, digits and _, a letter first, at most 32.
     (C2) only `optimizer` has an initial value, which is finite.
+    (C3) only a `metric` is of i32.
     ```mlir
     %g = transformer.state gradient "wte.weight" : tensor<8xf32, #transformer.dims<embed>>
     %m = transformer.state optimizer "wte.weight" slot "first_moment" : tensor<8xf32, #transformer.dims<embed>>
@@ -58,27 +59,28 @@ def Transformer_StateOp : Transformer_KeptOp<"state", [], [Transformer_StateUse<
     ```
   }];
   let arguments = (ins Transformer_StateKindAttr:$kind, StrAttr:$name, OptionalAttr<StrAttr>:$slot, OptionalAttr<F32Attr>:$initial);
-  let results = (outs Transformer_FloatTensor:$result);
+  let results = (outs Transformer_KeptTensor:$result);
   let assemblyFormat = "$kind $name (`slot` $slot^)? (`initially` $initial^)? attr-dict `:` type($result)";
   let builders = [OpBuilder<(ins "::mlir::Type":$result, "const StateKey &":$key, CArg<"float", "0">:$initial), [{
     build($_builder, $_state, result, key.kind, key.name, key.slot.empty() ? ::mlir::StringAttr() : $_builder.getStringAttr(key.slot),
           initial == 0 ? ::mlir::FloatAttr() : $_builder.getF32FloatAttr(initial));
   }]>];
   let extraClassDeclaration = "StateKey getKey() { return {getKind(), getName(), getSlot().value_or(\"\")}; }";
-  let hasVerifier = 1; // C1 C2
+  let hasVerifier = 1; // C1 C2 C3
 }
 
 def Transformer_AssignOp : Transformer_KeptOp<"assign", ["getPaddingNeeds"], [Transformer_StateUse<"writes">, Transformer_Source<"false">, Transformer_LeavesPadding<"any">, MemoryEffects<[MemWrite]>, Transformer_StaysF32<"false">, Transformer_WeightGradient<"none">]> {
   let summary = "Writes state, or the range of it that a slice would cut out";
   let description = [{
     (C1) `optimizer` and `magnitude`, and nothing else, have a slot, as at `state`.
+    (C2) only a `metric` is of i32.
     ```mlir
     transformer.assign optimizer "wte.weight" slot "first_moment", %m : tensor<8xf32, #transformer.dims<embed>>
     transformer.assign gradient "wpe.weight" dim "positions" offset 0, %g : tensor<4x8xf32, #transformer.dims<sequence, embed>>
     ```
   }];
   let arguments = (ins Transformer_StateKindAttr:$kind, StrAttr:$name, OptionalAttr<StrAttr>:$slot, OptionalAttr<StrAttr>:$dim,
-                       DefaultValuedAttr<I64Attr, "0">:$offset, Transformer_FloatTensor:$value);
+                       DefaultValuedAttr<I64Attr, "0">:$offset, Transformer_KeptTensor:$value);
   let assemblyFormat = "$kind $name (`slot` $slot^)? (`dim` $dim^ `offset` $offset)? `,` $value attr-dict `:` type($value)";
   let builders = [OpBuilder<(ins "const StateKey &":$key, "::mlir::Value":$value,
                              CArg<"::mlir::StringAttr", "{}">:$dim, CArg<"int64_t", "0">:$offset), [{
@@ -86,27 +88,30 @@ def Transformer_AssignOp : Transformer_KeptOp<"assign", ["getPaddingNeeds"], [Tr
           dim, offset, value);
   }]>];
   let extraClassDeclaration = "StateKey getKey() { return {getKind(), getName(), getSlot().value_or(\"\")}; }";
-  let hasVerifier = 1; // C1
+  let hasVerifier = 1; // C1 C2
 }
 
 def Transformer_AccumulateOp : Transformer_KeptOp<"accumulate", ["getPaddingNeeds", "readsF32"], [Transformer_StateUse<"adds">, Transformer_Source<"false">, Transformer_LeavesPadding<"any">, MemoryEffects<[MemRead, MemWrite]>, Transformer_StaysF32<"false">, Transformer_WeightGradient<"moves">]> {
   let summary = "Adds to state that a step starts at zero, or keeps the larger magnitude";
   let description = [{
-    A `metric` is a number that a step tells beside its loss, read in f32.
+    A `metric` is what a step tells beside its loss, or what that is made of, read in f32.
+    What is `exact` are whole numbers, which are added up in i32: each fits f32, their sum need not.
     (C1) is of `gradient`, `loss`, `magnitude` or `metric`.
     (C2) `magnitude`, and nothing else, has a slot, as at `state`.
+    (C3) only a `metric` is `exact`.
     ```mlir
     transformer.accumulate gradient "wte.weight", %g : tensor<8xf32, #transformer.dims<embed>>
+    transformer.accumulate metric "expert_counts" exact, %counts : tensor<2x8xf32, #transformer.dims<routers, routed>>
     transformer.accumulate magnitude "h.0.mlp.c_fc.weight" slot "input_now", %amax : tensor<f32>
     ```
   }];
-  let arguments = (ins Transformer_StateKindAttr:$kind, StrAttr:$name, OptionalAttr<StrAttr>:$slot, Transformer_FloatTensor:$value);
-  let assemblyFormat = "$kind $name (`slot` $slot^)? `,` $value attr-dict `:` type($value)";
-  let builders = [OpBuilder<(ins "const StateKey &":$key, "::mlir::Value":$value), [{
-    build($_builder, $_state, key.kind, key.name, key.slot.empty() ? ::mlir::StringAttr() : $_builder.getStringAttr(key.slot), value);
+  let arguments = (ins Transformer_StateKindAttr:$kind, StrAttr:$name, OptionalAttr<StrAttr>:$slot, UnitAttr:$exact, Transformer_FloatTensor:$value);
+  let assemblyFormat = "$kind $name (`slot` $slot^)? (`exact` $exact^)? `,` $value attr-dict `:` type($value)";
+  let builders = [OpBuilder<(ins "const StateKey &":$key, "::mlir::Value":$value, CArg<"bool", "false">:$exact), [{
+    build($_builder, $_state, key.kind, key.name, key.slot.empty() ? ::mlir::StringAttr() : $_builder.getStringAttr(key.slot), exact, value);
   }]>];
   let extraClassDeclaration = "StateKey getKey() { return {getKind(), getName(), getSlot().value_or(\"\")}; }";
-  let hasVerifier = 1; // C1 C2
+  let hasVerifier = 1; // C1 C2 C3
 }
 
 def Transformer_FusedOp : Transformer_Op<"fused", [Pure, IsolatedFromAbove,

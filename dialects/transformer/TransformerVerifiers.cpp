@@ -238,8 +238,18 @@ static LogicalResult verifySlot(Operation *op, StateKind kind,
                       : "none");
 }
 
+/// What is counted alone is kept in i32.
+static LogicalResult verifyElement(Operation *op, StateKind kind, Type type,
+                                   StringRef constraint) {
+  if (kind == StateKind::metric || !getElementTypeOrSelf(type).isInteger(32))
+    return success();
+  return op->emitOpError() << constraint << " " << stringifyStateKind(kind)
+                           << " is " << type << ", expected f32 or bf16";
+}
+
 LogicalResult StateOp::verify() {
-  if (failed(verifySlot(*this, getKind(), getSlot())))
+  if (failed(verifySlot(*this, getKind(), getSlot())) ||
+      failed(verifyElement(*this, getKind(), getType(), "(C3)")))
     return failure();
   if (!getInitial())
     return success();
@@ -254,7 +264,9 @@ LogicalResult StateOp::verify() {
 }
 
 LogicalResult AssignOp::verify() {
-  return verifySlot(*this, getKind(), getSlot());
+  if (failed(verifySlot(*this, getKind(), getSlot())))
+    return failure();
+  return verifyElement(*this, getKind(), getValue().getType(), "(C2)");
 }
 
 bool AccumulateOp::readsF32(unsigned) { return getKind() == StateKind::metric; }
@@ -263,5 +275,8 @@ LogicalResult AccumulateOp::verify() {
   if (!startsAtZero(getKind()))
     return emitOpError() << "(C1) adds to " << stringifyStateKind(getKind())
                          << ", expected gradient, loss, magnitude or metric";
+  if (getExact() && getKind() != StateKind::metric)
+    return emitOpError() << "(C3) adds up " << stringifyStateKind(getKind())
+                         << " exactly, expected a metric";
   return verifySlot(*this, getKind(), getSlot(), "(C2)");
 }

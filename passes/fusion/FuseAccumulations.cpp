@@ -1,5 +1,5 @@
-// Accumulation of what no kernel adds up where it makes it: old + value, or the
-// larger of the two.
+// Accumulation of what no kernel adds up where it makes it: old + value, in i32
+// where that is to be exact, or the larger of the two.
 #include "dialects/transformer/Facts.h"
 #include "passes/fusion/Passes.h"
 
@@ -16,13 +16,13 @@ struct FuseAccumulationsPass
     Type gradientType = gradientTypeOf(getOperation());
     SmallVector<AccumulateOp> accumulations;
     getOperation().walk([&](AccumulateOp op) {
-      if (!addsUpItself(op.getValue()))
+      if (op.getExact() || !addsUpItself(op.getValue()))
         accumulations.push_back(op);
     });
     for (AccumulateOp op : accumulations)
-      rewrite(op, op.getKind() == StateKind::gradient
-                      ? gradientType
-                      : Type(Float32Type::get(&getContext())));
+      rewrite(op, op.getKind() == StateKind::gradient ? gradientType
+                  : op.getExact() ? Type(IntegerType::get(&getContext(), 32))
+                                  : Type(Float32Type::get(&getContext())));
   }
 
   /// Whether what makes `value` can add it to what is there.
@@ -36,6 +36,10 @@ struct FuseAccumulationsPass
                         Value value) {
     return buildMap(b, b.getLoc(), old.getType(), {old, value},
                     [&](ImplicitLocOpBuilder &i, ValueRange x) -> Value {
+                      if (op.getExact())
+                        return arith::AddIOp::create(
+                            i, x[0],
+                            arith::FPToSIOp::create(i, i.getI32Type(), x[1]));
                       if (op.getKind() == StateKind::magnitude)
                         return arith::MaximumFOp::create(i, x[0], x[1]);
                       return arith::AddFOp::create(i, x[0], x[1]);

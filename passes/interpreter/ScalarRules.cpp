@@ -213,6 +213,9 @@ Rule integerRule(Operation *op) {
       })
       .Case([](arith::BitcastOp cast) { return bitcastRule(cast); })
       .Case([](arith::SIToFPOp) { return of([](Operands x) { return x[0]; }); })
+      .Case([](arith::FPToSIOp) {
+        return of([](Operands x) -> double { return toInt(x[0]); });
+      })
       .Case([](arith::CmpIOp cmp) {
         return of([p = cmp.getPredicate()](Operands x) {
           return compare(p, x[0], x[1]);

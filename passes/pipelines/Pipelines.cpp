@@ -82,6 +82,7 @@ void buildStep(OpPassManager &passes, const spec::Spec &spec) {
   update.compute = spec.compute;
   update.rounding = spec.rounding;
   passes.addPass(autodiff::createBuildUpdatePass(update));
+  passes.addPass(transform::createCountChoicesPass());
   transform::PrecisionPassOptions precision;
   precision.compute = spec.compute;
   precision.gradients = spec.gradients;

@@ -103,10 +103,12 @@ private:
     return stage >= splitFrom ? known->second.split : known->second.compute;
   }
 
-  /// One number for a whole parameter is on all its ranks.
+  /// One number for a whole parameter is on all its ranks, and what is kept for
+  /// the step too.
   Sharding storedOf(StateKind kind, StringRef name, Value value) const {
-    return tensorType(value).getRank() == 0 ? replicated(0)
-                                            : storedOf(kind, name);
+    int64_t numDims = tensorType(value).getRank();
+    return numDims == 0 || !isOfParameter(kind) ? replicated(numDims)
+                                                : storedOf(kind, name);
   }
 
   void store(Operation *op, bool inUpdate) {
@@ -121,7 +123,9 @@ private:
     if (auto state = dyn_cast<StateOp>(op); state && inUpdate) {
       mesh::setSharding(
           state.getResult(),
-          toAttr(attr, storedOf(StateKind::master, state.getName(), state)));
+          toAttr(attr, isOfParameter(key->kind)
+                           ? storedOf(StateKind::master, key->name, state)
+                           : storedOf(key->kind, key->name, state)));
       note(state);
     }
   }

@@ -160,6 +160,53 @@ def RouterLossesPass : Pass<"transformer-router-losses", "::mlir::ModuleOp"> {
     Option<"microbatches", "microbatches", "int64_t", "1", "microbatches of a step">];
 }
 
+def CountChoicesPass : Pass<"transformer-count-choices", "::mlir::ModuleOp"> {
+  let summary = "Counts how often each expert is chosen in a step";
+  let description = [{
+    Before: `-transformer-build-update`, and `experts` whose choices are made of scores. After: `@microbatch` adds to the
+    metric `expert_counts`, i32 [routers, candidates], where choices are made; padding, a negative choice, is not counted.
+    `@update` makes the metric `expert_load` of it: for each router the count of the expert chosen most often, the mean, and that of
+    the one chosen least. A router with fewer experts than others has zeros behind them.
+
+    ```mlir
+    // meshwork-opt -transformer-count-choices
+    !x = tensor<2x8x4xf32, #transformer.dims<batch, sequence, embed>>
+    !s = tensor<2x8x4xf32, #transformer.dims<batch, sequence, routed>>
+    !c = tensor<2x8x2xf32, #transformer.dims<batch, sequence, choices>>
+    !n = tensor<2x8x2xi32, #transformer.dims<batch, sequence, choices>>
+    !w = tensor<4x8x4xf32, #transformer.dims<experts, expert_ffn, embed>>
+    !d = tensor<4x4x8xf32, #transformer.dims<experts, embed, expert_ffn>>
+    func.func @microbatch(%x: !x, %s: !s, %w: !w, %d: !d) -> !x {
+      %choices = transformer.top_k %s : !s -> !n
+      %weights = transformer.pick %s at %choices : !s, !n -> !c
+      %y = transformer.experts silu %x, %choices, %weights gate %w up %w down %d : !x, !n, !c, !w, !d
+      return %y : !x
+    }
+    func.func @update() {
+      %loss = transformer.state loss "" : tensor<f32>
+      transformer.assign loss "", %loss : tensor<f32>
+      return
+    }
+    // becomes
+    %choices = transformer.top_k ...
+    %ones = transformer.map ...
+    ...
+    %chosen = transformer.pick_grad %ones at %choices : ...
+    ...
+    %counts = transformer.contract "abc,ab->c" %chosen, ...
+    %own = transformer.unslice %counts dim "candidates" offsets [0] : ...
+    %all = transformer.unslice %own dim "routers" offsets [0] : ...
+    transformer.accumulate metric "expert_counts" exact, %all : ...
+    ...
+    func.func @update() {
+      ...
+      %sum = transformer.state metric "expert_counts" : tensor<1x4xi32, ...
+      ...
+      transformer.assign metric "expert_load", ...
+    ```
+  }];
+}
+
 def DecomposePass : Pass<"transformer-decompose", "::mlir::ModuleOp"> {
   let summary = "Replaces model ops by primitive ops";
   let description = [{

@@ -7,6 +7,7 @@
 #include "passes/analysis/SpecKey.h"
 #include "passes/transform/Loss.h"
 #include "passes/transform/Passes.h"
+#include "passes/transform/Routers.h"
 
 using namespace mlir;
 namespace meshwork::transform {
@@ -35,13 +36,12 @@ public:
 
   /// How often each expert was chosen: [samples, experts].
   Value counts(ImplicitLocOpBuilder &b) {
-    Value choices = choose->getResult(0);
-    Value each = ones(b, withElement(choices.getType(), b.getF32Type()));
-    return sum(b, PickGradOp::create(b, logits.getType(), each, choices));
+    return sumOverTokens(b, chosenBy(b, choose, logits.getType()), true);
   }
   /// Sums of scores, likewise.
   Value scores(ImplicitLocOpBuilder &b) {
-    return sum(b, SoftmaxOp::create(b, logits.getType(), logits));
+    return sumOverTokens(b, SoftmaxOp::create(b, logits.getType(), logits),
+                         true);
   }
   /// The sum over all tokens of the square of their log-sum-exp.
   Value squares(ImplicitLocOpBuilder &b, double factor) {
@@ -77,46 +77,6 @@ public:
   Operation *place() { return choose; }
 
 private:
-  static Value ones(ImplicitLocOpBuilder &b, Type type) {
-    return buildMap(b, b.getLoc(), type, {},
-                    [](ImplicitLocOpBuilder &i, ValueRange) -> Value {
-                      return arith::ConstantOp::create(i, i.getF32FloatAttr(1));
-                    });
-  }
-
-  /// Over the tokens of each sample: a product with ones, as dims in the middle
-  /// are added up by products alone.
-  static Value sum(ImplicitLocOpBuilder &b, Value of) {
-    auto type = tensorType(of);
-    ArrayRef<StringAttr> names = dimsOf(of).getNames();
-    std::string rows = letters(names.size() - 1), kept;
-    SmallVector<int64_t> shape;
-    SmallVector<StringAttr> left;
-    for (auto [i, name] : llvm::enumerate(names))
-      if (name.getValue() == dims::samples || i + 1 == names.size()) {
-        kept += static_cast<char>('a' + i);
-        shape.push_back(type.getDimSize(i));
-        left.push_back(name);
-      }
-    Type rowType = namedType(type.getShape().drop_back(), dimsOfRows(of),
-                             b.getF32Type()),
-         result = namedType(shape, DimsAttr::get(b.getContext(), left),
-                            b.getF32Type());
-    return ContractOp::create(
-        b, result,
-        b.getStringAttr(letters(names.size()) + "," + rows + "->" + kept), of,
-        ones(b, rowType));
-  }
-  static std::string letters(size_t count) {
-    std::string text;
-    for (size_t i = 0; i < count; ++i)
-      text += static_cast<char>('a' + i);
-    return text;
-  }
-  static DimsAttr dimsOfRows(Value of) {
-    return DimsAttr::get(of.getContext(), dimsOf(of).getNames().drop_back());
-  }
-
   Operation *choose;
   Value logits;
 };
@@ -126,15 +86,9 @@ struct RouterLossesPass : impl::RouterLossesPassBase<RouterLossesPass> {
 
   void runOnOperation() override {
     auto loss = functionOf(getOperation(), StepFunction::loss);
-    llvm::SetVector<Operation *> choices;
     if (loss)
-      loss.walk([&](ExpertsOp op) {
-        if (Operation *from = op.getChoices().getDefiningOp();
-            from && from->getNumOperands() > 0)
-          choices.insert(from);
-      });
-    for (Operation *op : choices)
-      routers.emplace_back(op);
+      for (Operation *op : routersOf(loss))
+        routers.emplace_back(op);
     if (routers.empty() && (balanceCoefficient > 0 || zCoefficient > 0)) {
       emitError(analysis::ofSpec(balanceCoefficient > 0
                                      ? "experts.balance_coefficient"

@@ -4,7 +4,7 @@ import contextlib
 
 import torch
 
-_listeners = []  # lists that each router's logits go to
+_listeners = []  # lists that what each router makes goes to
 
 
 def _names(config):
@@ -47,11 +47,11 @@ def mixture(config, weights, layer_name, x, activation):
     block, names = _names(config)
     tokens = x.flatten(0, 1)
     logits = tokens @ weights[f"{layer_name}{block}.gate.weight"].t()
-    for listener in _listeners:
-        listener.append(logits.view(*x.shape[:2], -1))
     scores = logits.softmax(dim=-1)
     # Of equal scores the lower expert's, which topk does not promise.
     choices = scores.detach().sort(dim=-1, descending=True, stable=True).indices[:, :config["num_experts_per_tok"]]
+    for listener in _listeners:
+        listener.append((logits.view(*x.shape[:2], -1), choices))
     chosen = scores.gather(-1, choices)
     if config["model_type"] == "mixtral" or config.get("norm_topk_prob"):
         chosen = chosen / chosen.sum(dim=-1, keepdim=True)
@@ -72,7 +72,8 @@ def mixture(config, weights, layer_name, x, activation):
 
 @contextlib.contextmanager
 def heard():
-    """A list of each layer's logits, [batch, sequence, experts], as models compute them meanwhile."""
+    """A list of each layer's logits, [batch, sequence, experts], and choices, [tokens, k], as models compute them
+    meanwhile."""
     _listeners.append([])
     try:
         yield _listeners[-1]
@@ -80,16 +81,22 @@ def heard():
         _listeners.pop()
 
 
-def balance(config, logits, of="model"):
+def balance(config, routers, of="model"):
     """The mean over sequences of what Hugging Face's classes compute of one call, each sequence a call; of
     "layer", the mean of it over layers."""
     experts, k = _experts(config), config["num_experts_per_tok"]
-    scores = torch.stack(logits).softmax(dim=-1)  # [layer, batch, sequence, expert]
+    scores = torch.stack([logits for logits, _ in routers]).softmax(dim=-1)  # [layer, batch, sequence, expert]
     choices = scores.detach().sort(dim=-1, descending=True, stable=True).indices[..., :k]
     chosen = torch.nn.functional.one_hot(choices, experts).sum(dim=-2).to(scores.dtype)
     over = (0, 2) if of == "model" else (2,)
     return experts * (chosen.mean(dim=over) * scores.mean(dim=over)).sum(dim=-1).mean()
 
 
-def router_z(logits):
-    return torch.stack(logits).logsumexp(dim=-1).square().mean()
+def load(config, routers):
+    """[most, mean, least] choices of an expert, a layer."""
+    counts = [torch.bincount(choices.flatten(), minlength=_experts(config)).double() for _, choices in routers]
+    return [[one.max().item(), one.mean().item(), one.min().item()] for one in counts]
+
+
+def router_z(routers):
+    return torch.stack([logits for logits, _ in routers]).logsumexp(dim=-1).square().mean()

@@ -9,6 +9,7 @@ import unittest
 import numpy as np
 
 import configs
+import mixture
 import models
 import oracle
 import tools
@@ -55,10 +56,13 @@ class Experts(unittest.TestCase):
 
     def expected(self, config, weights):
         exact = models.weights_from(config, {n: w.detach().numpy() for n, w in weights.items()})
-        return oracle.gradients(config, exact, *oracle.windows(configs.corpus(), BATCH, SEQUENCE, 0, 0))
+        with mixture.heard() as routers:
+            found = oracle.gradients(config, exact, *oracle.windows(configs.corpus(), BATCH, SEQUENCE, 0, 0))
+        return *found, mixture.load(config, routers)
 
     def check(self, run, expected):
-        loss, gradients = expected
+        loss, gradients, load = expected
+        self.assertEqual(run.metrics[0]["expert_load"], load)
         self.assertAlmostEqual(run.losses[0] / loss, 1, delta=F32)
         found = run.gradients
         self.assertEqual(set(found), set(gradients))

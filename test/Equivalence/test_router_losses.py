@@ -55,16 +55,16 @@ class RouterLosses(unittest.TestCase):
     def expected(self, config, weights, experts):
         """(loss, {metric: value}, gradients) of the step's sequences in one call."""
         exact = models.weights_from(config, {n: w.detach().numpy() for n, w in weights.items()})
-        with mixture.heard() as logits:
+        with mixture.heard() as routers:
             loss = models.loss(config, exact, *oracle.windows(configs.corpus(), BATCH, SEQUENCE, 0, 0))
         of, metrics = experts.get("balance", "model"), {}
         total = loss
         if of != "none":
-            value = mixture.balance(config, logits, of)
+            value = mixture.balance(config, routers, of)
             metrics["balance_loss"] = value.item()
             total = total + experts.get("balance_coefficient", config["router_aux_loss_coef"]) * value
         if "z_coefficient" in experts:
-            value = mixture.router_z(logits)
+            value = mixture.router_z(routers)
             metrics["router_z"] = value.item()
             total = total + experts["z_coefficient"] * value
         total.backward()

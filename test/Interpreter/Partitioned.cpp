@@ -30,11 +30,10 @@ std::optional<StateKey> keyOf(Operation *op) {
   return std::nullopt;
 }
 
-/// One for a whole parameter, or for the step.
-bool isNumber(Operation *op) {
-  auto type =
-      tensorType(op->getNumResults() ? op->getResult(0) : op->getOperand(0));
-  return type.getRank() == 0;
+/// Of what it reads or writes of a state.
+ArrayRef<int64_t> shapeOf(Operation *op) {
+  return tensorType(op->getNumResults() ? op->getResult(0) : op->getOperand(0))
+      .getShape();
 }
 
 /// Visits each index of a rank's part with its place in the whole; nothing
@@ -117,8 +116,10 @@ collect(const Compiled &compiled, const std::map<StateKey, Layout> &layouts,
   std::map<StateKey, std::vector<Tensor>> result;
   for (auto [key, layout] : layouts) {
     // What stages add to, each its own. @update adds it up, the loss in place.
-    bool isSum = key.kind == StateKind::gradient ||
-                 (key.kind == StateKind::loss && !isUpdated);
+    bool isTotal = isUpdated && compiled.totals.count(key),
+         isSum = key.kind == StateKind::gradient ||
+                 (!isOfParameter(key.kind) && startsAtZero(key.kind));
+    isSum &= !isTotal;
     if (compiled.isCut() && isSum)
       layout.sharding.partial.push_back(compiled.stageAxisId());
     SmallVector<const Tensor *> parts;
@@ -293,14 +294,18 @@ void Compiled::readStates() {
     if (!key)
       return;
     auto stored = op->getAttrOfType<mesh::ShardingAttr>(sharding::storedName);
-    std::vector<int64_t> shape = shapes[key->name];
-    if (isNumber(op))
-      shape = {};
+    // One number for a whole parameter, and what is kept for the step, is whole
+    // on each rank.
+    std::vector<int64_t> shape = shapeOf(op).vec();
+    if (!shape.empty() && isOfParameter(key->kind))
+      shape = shapes[key->name];
     Layout layout{shape, stored ? sharding::fromAttr(attr, stored)
                                 : sharding::replicated(shape.size())};
     EXPECT_TRUE(stored || !attr) << key->name;
-    // @update adds up the loss where it stands.
-    bool isTotal = isa<AssignOp>(op) && key->kind == StateKind::loss;
+    // @update adds up the loss where it stands, and tells what it makes of
+    // counts.
+    bool isTotal = isa<AssignOp>(op) && !isOfParameter(key->kind) &&
+                   startsAtZero(key->kind);
     auto [known, isNew] = (isTotal ? totals : states).try_emplace(*key, layout);
     EXPECT_TRUE(isNew || known->second.sharding == layout.sharding)
         << key->text() << " is stored in two ways";
@@ -320,7 +325,7 @@ sharding::AxisId Compiled::stageAxisId() const {
 }
 
 bool Compiled::isHeld(const StateKey &key, int64_t rank) const {
-  if (!isCut() || key.name.empty())
+  if (!isCut() || !isOfParameter(key.kind))
     return true;
   auto stages = program->module().getOps<ModuleOp>();
   ModuleOp stage =

@@ -48,7 +48,7 @@ func.func @f(%x: tensor<4xf32, #e>) {
 // -----
 #e = #transformer.dims<embed>
 func.func @f(%x: tensor<4xf32, #e>) {
-  // expected-error@+1 {{(C3) body must yield one f32 for each of the 1 results}}
+  // expected-error@+1 {{(C3) body must yield one f32, or i32 where that is its type, for each of the 1 results}}
   %0 = transformer.map ins(%x : tensor<4xf32, #e>) -> tensor<4xf32, #e> {
   ^bb0(%a: f32):
     transformer.yield %a, %a : f32, f32

@@ -91,6 +91,27 @@ func.func @f(%x: tensor<f32>) {
 }
 
 // -----
+func.func @f(%x: tensor<8xf32, #transformer.dims<embed>>) {
+  // expected-error@+1 {{'transformer.accumulate' op (C3) adds up gradient exactly, expected a metric}}
+  transformer.accumulate gradient "w" exact, %x : tensor<8xf32, #transformer.dims<embed>>
+  return
+}
+
+// -----
+func.func @f() {
+  // expected-error@+1 {{'transformer.state' op (C3) gradient is 'tensor<8xi32, #transformer.dims<embed>>', expected f32 or bf16}}
+  %0 = transformer.state gradient "w" : tensor<8xi32, #transformer.dims<embed>>
+  return
+}
+
+// -----
+func.func @f(%x: tensor<8xi32, #transformer.dims<embed>>) {
+  // expected-error@+1 {{'transformer.assign' op (C2) gradient is 'tensor<8xi32, #transformer.dims<embed>>', expected f32 or bf16}}
+  transformer.assign gradient "w", %x : tensor<8xi32, #transformer.dims<embed>>
+  return
+}
+
+// -----
 func.func @f() {
   // expected-error@+1 {{'transformer.stage_list' op (C1) is of stage -1, expected one from 0 to 65535}}
   transformer.stage_list forward stage -1

@@ -167,6 +167,12 @@ func.func @step(%x: tensor<8x4xf32, #ve>, %part: tensor<3x4xf32, #se>) {
   // CHECK: transformer.accumulate{{ +}}magnitude "w" slot "input_now", %{{.*}} : tensor<f32>
   %now = transformer.state magnitude "w" slot "input_now" : tensor<f32>
   transformer.accumulate magnitude "w" slot "input_now", %now : tensor<f32>
+  // CHECK: transformer.accumulate{{ +}}metric "counts" exact, %{{.*}} : tensor<8x4xf32
+  transformer.accumulate metric "counts" exact, %x : tensor<8x4xf32, #ve>
+  // CHECK: %[[COUNTS:.*]] = transformer.state{{ +}}metric "counts" : tensor<8x4xi32
+  %counts = transformer.state metric "counts" : tensor<8x4xi32, #ve>
+  // CHECK: transformer.assign{{ +}}metric "counts", %[[COUNTS]] : tensor<8x4xi32
+  transformer.assign metric "counts", %counts : tensor<8x4xi32, #ve>
   return
 }
 

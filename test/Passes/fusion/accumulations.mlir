@@ -34,6 +34,18 @@ module attributes {transformer.gradient_type = bf16} {
     transformer.accumulate gradient "m", %p : tensor<8x8xf32, #transformer.dims<embed, out>>
     return
   }
+  // Not where they are to be exact: then the sum is of i32.
+  // CHECK-LABEL: func.func @exact
+  func.func @exact(%x: tensor<4x8xf32, #se>, %y: tensor<4xf32, #transformer.dims<sequence>>) {
+    // CHECK: %[[OLD:.*]] = transformer.state{{ +}}metric "n" : tensor<8xi32
+    // CHECK: %[[NEW:.*]] = transformer.map ins(%[[OLD]],
+    // CHECK: arith.fptosi
+    // CHECK: arith.addi
+    // CHECK: transformer.assign{{ +}}metric "n", %[[NEW]] : tensor<8xi32
+    %p = transformer.contract "se,s->e" %x, %y : tensor<4x8xf32, #se>, tensor<4xf32, #transformer.dims<sequence>> -> tensor<8xf32, #e>
+    transformer.accumulate metric "n" exact, %p : tensor<8xf32, #e>
+    return
+  }
   // One that adds to a sum of its own does not.
   // CHECK-LABEL: func.func @sum_of_products
   func.func @sum_of_products(%x: tensor<4x8xf32, #se>, %y: tensor<4x8xf32, #transformer.dims<sequence, out>>, %s: tensor<8x8xf32, #transformer.dims<embed, out>>) {

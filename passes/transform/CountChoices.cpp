@@ -1,0 +1,169 @@
+// Counts how often each expert is chosen, and tells how evenly. A count is
+// added up where choices are made, so what runs again does not count twice.
+#include "dialects/transformer/Facts.h"
+#include "dialects/transformer/StepFunctions.h"
+#include "passes/transform/Passes.h"
+#include "passes/transform/Routers.h"
+
+using namespace mlir;
+namespace meshwork::transform {
+#define GEN_PASS_DEF_COUNTCHOICESPASS
+#include "passes/transform/Passes.h.inc"
+namespace {
+using namespace transformer;
+
+constexpr StateKey counted{StateKind::metric, "expert_counts"},
+    told{StateKind::metric, "expert_load"};
+/// Dims of what is counted, which no rule of a spec names.
+constexpr llvm::StringLiteral ofRouters = "routers", ofChoices = "candidates",
+                              ofLoad = "load";
+
+Value number(ImplicitLocOpBuilder &b, double value) {
+  return arith::ConstantOp::create(
+      b, b.getF32FloatAttr(static_cast<float>(value)));
+}
+
+/// Whether `index` is below `end`, in the body of a map.
+Value isBelow(ImplicitLocOpBuilder &b, Value index, int64_t end) {
+  return arith::CmpIOp::create(
+      b, arith::CmpIPredicate::slt, index,
+      arith::ConstantOp::create(
+          b, b.getI32IntegerAttr(static_cast<int32_t>(end))));
+}
+
+Value indexAlong(ImplicitLocOpBuilder &b, StringRef dim) {
+  return IndexOp::create(b, b.getI32Type(), b.getStringAttr(dim));
+}
+
+struct CountChoicesPass : impl::CountChoicesPassBase<CountChoicesPass> {
+  void runOnOperation() override {
+    auto microbatch = functionOf(getOperation(), StepFunction::microbatch),
+         update = functionOf(getOperation(), StepFunction::update);
+    if (!microbatch || !update) {
+      getOperation().emitError() << "expected functions @microbatch and "
+                                    "@update; run -transformer-build-update "
+                                    "first";
+      return signalPassFailure();
+    }
+    llvm::SetVector<Operation *> routers = routersOf(microbatch);
+    if (routers.empty())
+      return;
+    for (Operation *router : routers)
+      experts.push_back(scoresOf(router).getShape().back());
+    for (auto [i, router] : llvm::enumerate(routers))
+      count(router, static_cast<int64_t>(i));
+    tell(update);
+  }
+
+  static RankedTensorType scoresOf(Operation *router) {
+    return withElement(router->getOperand(0).getType(),
+                       Float32Type::get(router->getContext()));
+  }
+  int64_t most() const { return *llvm::max_element(experts); }
+
+  RankedTensorType typeOf(ArrayRef<StringRef> dims, ArrayRef<int64_t> shape,
+                          Type element) {
+    return namedType(shape, DimsAttr::get(&getContext(), dims), element);
+  }
+  /// Of all routers: a row each, zeros behind its experts.
+  RankedTensorType countsType(Type element) {
+    return typeOf({ofRouters, ofChoices},
+                  {static_cast<int64_t>(experts.size()), most()}, element);
+  }
+
+  /// A microbatch has far fewer tokens than f32 can count; a step may have
+  /// more, so the sum over microbatches and ranks is exact.
+  void count(Operation *router, int64_t row) {
+    ImplicitLocOpBuilder b(router->getLoc(), router);
+    b.setInsertionPointAfter(router);
+    OfSameBlock inherit(b, router);
+    Value counts =
+        sumOverTokens(b, chosenBy(b, router, scoresOf(router)), false);
+    Type f32 = b.getF32Type();
+    Value own = UnsliceOp::create(b, typeOf({ofChoices}, {most()}, f32), counts,
+                                  b.getStringAttr(ofChoices),
+                                  b.getDenseI64ArrayAttr({0}));
+    Value all =
+        UnsliceOp::create(b, countsType(f32), own, b.getStringAttr(ofRouters),
+                          b.getDenseI64ArrayAttr({row}));
+    AccumulateOp::create(b, counted, all, /*exact=*/true);
+  }
+
+  /// Behind the loss, which is known first, and before anything is updated.
+  void tell(func::FuncOp update) {
+    auto states = update.getOps<StateOp>();
+    auto loss = llvm::find_if(
+        states, [](StateOp op) { return op.getKind() == StateKind::loss; });
+    ImplicitLocOpBuilder b((*loss)->getLoc(), *loss);
+    b.setInsertionPointAfter(*loss);
+    Value counts = StateOp::create(b, countsType(b.getI32Type()), counted);
+    auto assigns = update.getOps<AssignOp>();
+    b.setInsertionPointAfter(*llvm::find_if(
+        assigns, [](AssignOp op) { return op.getKind() == StateKind::loss; }));
+    AssignOp::create(b, told, load(b, counts));
+  }
+
+  /// [routers, 3]: the largest count, the mean and the least.
+  Value load(ImplicitLocOpBuilder &b, Value counts) {
+    DimsAttr over = DimsAttr::get(b.getContext(), {ofChoices});
+    Value largest =
+              ReduceOp::create(b, Reduction::max, signedBy(b, counts, 1), over),
+          sum =
+              ReduceOp::create(b, Reduction::add, signedBy(b, counts, 1), over),
+          least = ReduceOp::create(b, Reduction::max, signedBy(b, counts, -1),
+                                   over);
+    auto type =
+        typeOf({ofRouters, ofLoad}, {static_cast<int64_t>(experts.size()), 3},
+               b.getF32Type());
+    return buildMap(
+        b, b.getLoc(), type, {largest, sum, least},
+        [&](ImplicitLocOpBuilder &i, ValueRange x) -> Value {
+          Value column = indexAlong(i, ofLoad);
+          Value mean = arith::DivFOp::create(
+              i, x[1], eachRouter(i, [&](int64_t count) {
+                return number(i, static_cast<double>(count));
+              }));
+          Value last = arith::SelectOp::create(i, isBelow(i, column, 2), mean,
+                                               arith::NegFOp::create(i, x[2]));
+          return arith::SelectOp::create(i, isBelow(i, column, 1), x[0], last);
+        });
+  }
+
+  /// Counts times 1 or -1, in f32; -infinity where a router has no such expert
+  /// and the least count is looked for.
+  Value signedBy(ImplicitLocOpBuilder &b, Value counts, int sign) {
+    return buildMap(b, b.getLoc(), countsType(b.getF32Type()), counts,
+                    [&](ImplicitLocOpBuilder &i, ValueRange x) -> Value {
+                      Value value =
+                          arith::SIToFPOp::create(i, i.getF32Type(), x[0]);
+                      if (sign > 0)
+                        return value;
+                      value = arith::NegFOp::create(i, value);
+                      if (llvm::all_equal(experts))
+                        return value;
+                      Value column = indexAlong(i, ofChoices);
+                      Value isOwn = eachRouter(i, [&](int64_t count) {
+                        return isBelow(i, column, count);
+                      });
+                      return arith::SelectOp::create(
+                          i, isOwn, value,
+                          number(i, -std::numeric_limits<double>::infinity()));
+                    });
+  }
+
+  /// What `make` gives for the number of experts of the router at hand.
+  Value eachRouter(ImplicitLocOpBuilder &b,
+                   llvm::function_ref<Value(int64_t)> make) {
+    Value value = make(experts.back());
+    for (int64_t i = static_cast<int64_t>(experts.size()) - 1; i > 0; --i)
+      if (experts[i - 1] != experts[i])
+        value =
+            arith::SelectOp::create(b, isBelow(b, indexAlong(b, ofRouters), i),
+                                    make(experts[i - 1]), value);
+    return value;
+  }
+
+  SmallVector<int64_t> experts; // of each router
+};
+} // namespace
+} // namespace meshwork::transform
