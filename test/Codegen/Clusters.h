@@ -4,6 +4,26 @@
 
 namespace meshwork::codegen::test {
 
+// Whole numbers added up in i32, as counts are.
+inline constexpr const char *exactSum = R"(
+#d = #transformer.dims<rows, cols>
+!n = tensor<$Rx$Cxi32, #d>
+!x = tensor<$Rx$Cxf32, #d>
+func.func @f(%n: !n, %x: !x) -> !n {
+  %0 = transformer.fused rows <rows> cols <cols> ins(%n, %x : !n, !x) -> !n {
+  ^bb0(%a: !n, %b: !x):
+    %s = transformer.map ins(%a, %b : !n, !x) -> !n {
+    ^bb0(%p: i32, %q: f32):
+      %i = arith.fptosi %q : f32 to i32
+      %t = arith.addi %p, %i : i32
+      transformer.yield %t : i32
+    }
+    transformer.yield %s : !n
+  }
+  return %0 : !n
+}
+)";
+
 inline constexpr const char *rmsNorm = R"(
 #d = #transformer.dims<rows, cols>
 #r = #transformer.dims<rows>

@@ -40,6 +40,8 @@ struct Tensor {
       return fromBf16(reinterpret_cast<uint16_t *>(begin())[i]);
     if (element.getIntOrFloatBitWidth() == 8) // its bits
       return reinterpret_cast<uint8_t *>(begin())[i];
+    if (element.isInteger(32))
+      return reinterpret_cast<int32_t *>(begin())[i];
     return reinterpret_cast<float *>(begin())[i];
   }
   /// Uniform in [low, 2); integers in [0, limit).

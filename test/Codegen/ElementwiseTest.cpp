@@ -167,6 +167,23 @@ TEST(Bf16, RoundsToNearestEven) {
   }
 }
 
+// f32 has no 2^24 + 1.
+TEST(ExactSum, AddsUpInI32) {
+  for (const std::string &arch : runnableArchs())
+    for (int64_t cols : {1, 7, 40}) {
+      Kernel kernel(fill(exactSum, {{"R", "3"}, {"C", std::to_string(cols)}}),
+                    arch);
+      ASSERT_TRUE(kernel.isCompiled()) << kernel.errors();
+      std::vector<int32_t> n(static_cast<size_t>(3 * cols), 1 << 24);
+      std::vector<float> x(n.size());
+      for (size_t i = 0; i < x.size(); ++i)
+        x[i] = static_cast<float>(i);
+      kernel.run({n.data(), x.data(), n.data()});
+      for (size_t i = 0; i < n.size(); ++i)
+        EXPECT_EQ(n[i], (1 << 24) + static_cast<int32_t>(i)) << arch;
+    }
+}
+
 TEST(AdamW, UpdatesInPlace) {
   for (const std::string &arch : runnableArchs())
     for (auto [rows, cols] :

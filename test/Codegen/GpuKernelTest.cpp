@@ -194,6 +194,18 @@ TEST(GpuElementwise, AgreesWithTheCpu) {
   }
 }
 
+TEST(GpuExactSum, AgreesWithTheCpu) {
+  for (auto [rows, cols] :
+       {std::pair<int64_t, int64_t>{3, 7}, {1, 100}, {5, 520}})
+    expectCpuResults(fill(exactSum, {{"R", std::to_string(rows)},
+                                     {"C", std::to_string(cols)}}),
+                     {.change = [](std::vector<Tensor> &operands) {
+                       auto *x = reinterpret_cast<float *>(operands[1].begin());
+                       for (size_t i = 0; i < operands[1].count(); ++i)
+                         x[i] = static_cast<float>(i);
+                     }});
+}
+
 constexpr const char *ropeAndDropout = R"(
 #d = #transformer.dims<batch, sequence, heads, head_dim>
 #t = #transformer.dims<sequence, head_dim>
