@@ -82,10 +82,15 @@ LogicalResult ParameterOp::verify() {
       layer && (layer.getInt() < 0 || layer.getInt() >= mostLayers))
     return emitOpError() << "(C5) is of layer " << layer.getInt()
                          << ", expected 0 to " << mostLayers - 1;
+  if (getUntrained() && !type.getElementType().isF32())
+    return emitOpError() << "(C8) is untrained and " << type
+                         << ", expected f32";
   if (failed(verifyFiles(*this)))
     return failure();
   return verifyInit(*this);
 }
+
+bool ParameterOp::staysF32(unsigned) { return getUntrained(); }
 
 //===-- elementwise ---------------------------------------------------------//
 

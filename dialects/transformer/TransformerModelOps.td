@@ -17,7 +17,7 @@ class Transformer_KeptOp<string mnemonic, list<string> own, list<Trait> traits>
     : Transformer_Op<mnemonic, Transformer_Apart # [DeclareOpInterfaceMethods<TensorOpInterface, own>, Transformer_Again<"dear">, Transformer_CountsNothing,
                                                      Transformer_AddsUp<"false">, Transformer_DrawsWords<"false">, Transformer_NoKernelSizes] # traits>;
 
-def Transformer_ParameterOp : Transformer_KeptOp<"parameter", [], [Transformer_StateUse<"reads">, Transformer_Source<"true">, Transformer_TakesPadding, Transformer_LeavesPadding<"zero">, MemoryEffects<[MemRead]>, Transformer_StaysF32<"false">, Transformer_WeightGradient<"none">]> {
+def Transformer_ParameterOp : Transformer_KeptOp<"parameter", ["staysF32"], [Transformer_StateUse<"reads">, Transformer_Source<"true">, Transformer_TakesPadding, Transformer_LeavesPadding<"zero">, MemoryEffects<[MemRead]>, Transformer_WeightGradient<"none">]> {
   let summary = "A trained tensor";
   let description = [{
     Yields the tensor in the compute type. `name` is its name in Hugging Face
@@ -28,6 +28,8 @@ def Transformer_ParameterOp : Transformer_KeptOp<"parameter", [], [Transformer_S
     What files hold in several tensors lists them in `files`, such as one for
     each expert. They are written, and their names and indices decide the initial
     values. Each list behind `or` is another form that is read if a file has it.
+    What is `untrained` gets no gradient, no decay and no part in the norm, and is f32 whatever the compute type is.
+    It is read from files and written to them like any other, but counts as no parameter.
     (C1) the result has a static shape.
     Where the result is one rank's part, `global_shape` is the whole's.
     (C2) `file_shape` has as many elements as the whole.
@@ -39,11 +41,14 @@ def Transformer_ParameterOp : Transformer_KeptOp<"parameter", [], [Transformer_S
     (C5) `layer` is from 0 to 65535.
     (C6) tensors of `files` hold each element once, have names of their own, and lie in one tensor of each other form.
     (C7) tensors of `files` all have two dims or more, or none has; `file_shape` is not given too.
+    (C8) what is `untrained` is f32.
     ```mlir
     %w = transformer.parameter "wte.weight" init <normal, 0.0, 0.02>
         : tensor<50257x768xf32, #transformer.dims<vocab, embed>>
     %n = transformer.parameter "h.3.ln_1.weight" layer 3 init <constant, 1.0>
         : tensor<768xf32, #transformer.dims<embed>>
+    %b = transformer.parameter "h.3.gate.bias" layer 3 untrained init <constant, 0.0>
+        : tensor<8xf32, #transformer.dims<routed>>
     %e = transformer.parameter "h.3.experts.up" layer 3 init <normal, 0.0, 0.02>
         files [#transformer.file<"h.3.experts.{}.up.weight" along 0>]
         or [[#transformer.file<"h.3.experts.up">]]
@@ -52,10 +57,10 @@ def Transformer_ParameterOp : Transformer_KeptOp<"parameter", [], [Transformer_S
   }];
   let arguments = (ins StrAttr:$name, Transformer_InitAttr:$init,
                        OptionalAttr<DenseI64ArrayAttr>:$file_shape, OptionalAttr<DenseI64ArrayAttr>:$global_shape,
-                       OptionalAttr<I64Attr>:$layer, OptionalAttr<Transformer_FilesAttr>:$files, OptionalAttr<Transformer_OtherFilesAttr>:$other_files);
+                       OptionalAttr<I64Attr>:$layer, UnitAttr:$untrained, OptionalAttr<Transformer_FilesAttr>:$files, OptionalAttr<Transformer_OtherFilesAttr>:$other_files);
   let results = (outs Transformer_FloatTensor:$result);
-  let assemblyFormat = "$name (`layer` $layer^)? `init` $init (`file_shape` $file_shape^)? (`files` $files^)? (`or` $other_files^)? (`of` $global_shape^)? attr-dict `:` type($result)";
-  let hasVerifier = 1; // C1 C2 C3 C4 C5 C6 C7; that names differ, by the function's gate
+  let assemblyFormat = "$name (`layer` $layer^)? (`untrained` $untrained^)? `init` $init (`file_shape` $file_shape^)? (`files` $files^)? (`or` $other_files^)? (`of` $global_shape^)? attr-dict `:` type($result)";
+  let hasVerifier = 1; // C1 C2 C3 C4 C5 C6 C7 C8; that names differ, by the function's gate
   let extraClassDeclaration = [{
     StateKey getKey() { return {StateKind::weight, getName()}; }
     /// The shape of the whole parameter.

@@ -75,6 +75,7 @@ void addExpertKeys(std::vector<Key> &keys) {
   keys.push_back(
       coefficient("balance_coefficient", &Experts::balanceCoefficient));
   keys.push_back(coefficient("z_coefficient", &Experts::zCoefficient));
+  keys.push_back(coefficient("bias_rate", &Experts::biasRate));
 }
 
 } // namespace meshwork::spec

@@ -51,6 +51,9 @@ struct Experts {
   /// What these losses are multiplied with; none: as the model says, and 0 of
   /// the router's z-loss.
   std::optional<double> balanceCoefficient, zCoefficient;
+  /// What a step adds to the bias by which an expert is chosen, or takes from
+  /// it; none: nothing.
+  std::optional<double> biasRate;
 };
 
 /// How ranks with parts of a sequence compute attention; `byCost`, "auto", is

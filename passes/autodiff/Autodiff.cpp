@@ -106,13 +106,18 @@ private:
   /// Values that some parameter changes: only they need gradients.
   void findActive() {
     for (Operation &op : function.getBody().front())
-      if (!isConstant(&op) &&
+      if (!isConstant(&op) && !isUntrained(&op) &&
           (isa<ParameterOp>(op) || llvm::any_of(op.getOperands(), [&](Value v) {
              return active.contains(v);
            })))
         for (OpResult result : op.getResults())
           if (isa<FloatType>(tensorType(result).getElementType()))
             active.insert(result);
+  }
+
+  static bool isUntrained(Operation *op) {
+    auto parameter = dyn_cast<ParameterOp>(op);
+    return parameter && parameter.getUntrained();
   }
 
   void add(Value value, Value gradient) {

@@ -97,7 +97,9 @@ struct BuildUpdatePass : impl::BuildUpdatePassBase<BuildUpdatePass> {
     auto update = func::FuncOp::create(b, symbolOf(StepFunction::update),
                                        b.getFunctionType({}, {}));
     b.setInsertionPointToStart(update.addEntryBlock());
-    SmallVector<ParameterOp> parameters(microbatch.getOps<ParameterOp>());
+    auto parameters = llvm::to_vector(llvm::make_filter_range(
+        microbatch.getOps<ParameterOp>(),
+        [](ParameterOp parameter) { return !parameter.getUntrained(); }));
     SmallVector<Value> gradients;
     for (ParameterOp parameter : parameters)
       gradients.push_back(

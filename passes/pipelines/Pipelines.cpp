@@ -82,7 +82,9 @@ void buildStep(OpPassManager &passes, const spec::Spec &spec) {
   update.compute = spec.compute;
   update.rounding = spec.rounding;
   passes.addPass(autodiff::createBuildUpdatePass(update));
-  passes.addPass(transform::createCountChoicesPass());
+  transform::CountChoicesPassOptions counts;
+  counts.biasRate = spec.experts.biasRate.value_or(0);
+  passes.addPass(transform::createCountChoicesPass(counts));
   transform::PrecisionPassOptions precision;
   precision.compute = spec.compute;
   precision.gradients = spec.gradients;

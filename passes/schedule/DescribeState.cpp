@@ -56,7 +56,8 @@ static void describeParameter(transformer::ParameterOp op,
         placement.states.of(key, stored.type ? stored.type : op.getType()));
   };
   addKind(StateKind::weight, StateRole::weight);
-  addKind(StateKind::master, StateRole::master);
+  if (!op.getUntrained())
+    addKind(StateKind::master, StateRole::master);
   for (StateOp slot : slots)
     add(*slot.getSlot(), StateRole::optimizer, slot.getInitialAttr(),
         placement.states.stored(slot.getKey()).sharding,
@@ -66,7 +67,7 @@ static void describeParameter(transformer::ParameterOp op,
     add("gradient", StateRole::gradient, {},
         placement.states.stored({StateKind::master, op.getName()}).sharding,
         *reduced);
-  else
+  else if (!op.getUntrained())
     addKind(StateKind::gradient, StateRole::gradient);
   auto described = schedule::ParameterOp::create(
       builder, op.getLoc(), op.getNameAttr(),

@@ -62,8 +62,7 @@ Place States::of(StateKey key, RankedTensorType type) {
   switch (key.kind) {
   case StateKind::weight:
     kind = BufferKind::weights;
-    if (mixed)
-      element = builder.getBF16Type();
+    element = type.getElementType();
     break;
   case StateKind::gradient:
     kind = BufferKind::gradients;

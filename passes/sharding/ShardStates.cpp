@@ -66,7 +66,10 @@ private:
         continue;
       }
       Sharding compute = fromAttr(attr, own);
-      states[op.getName()] = {compute, furtherSplit(op.getType(), compute),
+      states[op.getName()] = {compute,
+                              op.getUntrained()
+                                  ? compute // What an update adds is small.
+                                  : furtherSplit(op.getType(), compute),
                               op.getResult()};
     }
     return success(fine);

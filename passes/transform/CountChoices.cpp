@@ -1,7 +1,10 @@
-// Counts how often each expert is chosen, and tells how evenly. A count is
-// added up where choices are made, so what runs again does not count twice.
+// Counts how often each expert is chosen, tells how evenly, and moves biases
+// that make it even. A count is added up where choices are made, so what runs
+// again does not count twice. The rule for biases is that of DeepSeek-V3 (arXiv
+// 2412.19437) as Megatron has it, by the sign alone.
 #include "dialects/transformer/Facts.h"
 #include "dialects/transformer/StepFunctions.h"
+#include "passes/analysis/SpecKey.h"
 #include "passes/transform/Passes.h"
 #include "passes/transform/Routers.h"
 
@@ -35,7 +38,20 @@ Value indexAlong(ImplicitLocOpBuilder &b, StringRef dim) {
   return IndexOp::create(b, b.getI32Type(), b.getStringAttr(dim));
 }
 
+/// What is added to a router's scores before the largest are chosen; null:
+/// nothing that is not trained.
+ParameterOp biasOf(Operation *router) {
+  if (Operation *scores = router->getOperand(0).getDefiningOp())
+    for (Value operand : scores->getOperands())
+      if (auto parameter = operand.getDefiningOp<ParameterOp>();
+          parameter && parameter.getUntrained())
+        return parameter;
+  return {};
+}
+
 struct CountChoicesPass : impl::CountChoicesPassBase<CountChoicesPass> {
+  using CountChoicesPassBase::CountChoicesPassBase;
+
   void runOnOperation() override {
     auto microbatch = functionOf(getOperation(), StepFunction::microbatch),
          update = functionOf(getOperation(), StepFunction::update);
@@ -46,6 +62,12 @@ struct CountChoicesPass : impl::CountChoicesPassBase<CountChoicesPass> {
       return signalPassFailure();
     }
     llvm::SetVector<Operation *> routers = routersOf(microbatch);
+    if (biasRate > 0 && llvm::none_of(routers, biasOf)) {
+      emitError(analysis::ofSpec("experts.bias_rate", getOperation().getLoc()))
+          << "the model has no bias by which experts are chosen; leave the "
+             "line out";
+      return signalPassFailure();
+    }
     if (routers.empty())
       return;
     for (Operation *router : routers)
@@ -53,6 +75,10 @@ struct CountChoicesPass : impl::CountChoicesPassBase<CountChoicesPass> {
     for (auto [i, router] : llvm::enumerate(routers))
       count(router, static_cast<int64_t>(i));
     tell(update);
+    if (biasRate > 0)
+      for (auto [i, router] : llvm::enumerate(routers))
+        if (ParameterOp bias = biasOf(router))
+          move(update, bias, static_cast<int64_t>(i));
   }
 
   static RankedTensorType scoresOf(Operation *router) {
@@ -96,27 +122,24 @@ struct CountChoicesPass : impl::CountChoicesPassBase<CountChoicesPass> {
         states, [](StateOp op) { return op.getKind() == StateKind::loss; });
     ImplicitLocOpBuilder b((*loss)->getLoc(), *loss);
     b.setInsertionPointAfter(*loss);
-    Value counts = StateOp::create(b, countsType(b.getI32Type()), counted);
+    counts = StateOp::create(b, countsType(b.getI32Type()), counted);
     auto assigns = update.getOps<AssignOp>();
     b.setInsertionPointAfter(*llvm::find_if(
         assigns, [](AssignOp op) { return op.getKind() == StateKind::loss; }));
-    AssignOp::create(b, told, load(b, counts));
+    AssignOp::create(b, told, load(b));
   }
 
   /// [routers, 3]: the largest count, the mean and the least.
-  Value load(ImplicitLocOpBuilder &b, Value counts) {
+  Value load(ImplicitLocOpBuilder &b) {
     DimsAttr over = DimsAttr::get(b.getContext(), {ofChoices});
-    Value largest =
-              ReduceOp::create(b, Reduction::max, signedBy(b, counts, 1), over),
-          sum =
-              ReduceOp::create(b, Reduction::add, signedBy(b, counts, 1), over),
-          least = ReduceOp::create(b, Reduction::max, signedBy(b, counts, -1),
-                                   over);
+    Value largest = ReduceOp::create(b, Reduction::max, signedBy(b, 1), over);
+    sums = ReduceOp::create(b, Reduction::add, signedBy(b, 1), over);
+    Value least = ReduceOp::create(b, Reduction::max, signedBy(b, -1), over);
     auto type =
         typeOf({ofRouters, ofLoad}, {static_cast<int64_t>(experts.size()), 3},
                b.getF32Type());
     return buildMap(
-        b, b.getLoc(), type, {largest, sum, least},
+        b, b.getLoc(), type, {largest, sums, least},
         [&](ImplicitLocOpBuilder &i, ValueRange x) -> Value {
           Value column = indexAlong(i, ofLoad);
           Value mean = arith::DivFOp::create(
@@ -131,7 +154,7 @@ struct CountChoicesPass : impl::CountChoicesPassBase<CountChoicesPass> {
 
   /// Counts times 1 or -1, in f32; -infinity where a router has no such expert
   /// and the least count is looked for.
-  Value signedBy(ImplicitLocOpBuilder &b, Value counts, int sign) {
+  Value signedBy(ImplicitLocOpBuilder &b, int sign) {
     return buildMap(b, b.getLoc(), countsType(b.getF32Type()), counts,
                     [&](ImplicitLocOpBuilder &i, ValueRange x) -> Value {
                       Value value =
@@ -163,7 +186,61 @@ struct CountChoicesPass : impl::CountChoicesPassBase<CountChoicesPass> {
     return value;
   }
 
+  /// By the counts of the router in `row`, at the end of the update.
+  void move(func::FuncOp update, ParameterOp bias, int64_t row) {
+    Operation *end = update.getBody().front().getTerminator();
+    ImplicitLocOpBuilder b(bias.getLoc(), end);
+    auto type = tensorType(bias.getResult());
+    StateKey key{StateKind::weight, bias.getName()};
+    Value old = StateOp::create(b, type, key), own = rowOf(b, type, row),
+          sum = SliceOp::create(b, RankedTensorType::get({}, b.getF32Type()),
+                                sums, b.getStringAttr(ofRouters), row);
+    AssignOp::create(
+        b, key,
+        buildMap(b, b.getLoc(), type, {old, own, sum, normOf(update)},
+                 [&](ImplicitLocOpBuilder &i, ValueRange x) -> Value {
+                   Value mean = arith::DivFOp::create(
+                       i, x[2],
+                       number(i, static_cast<double>(type.getNumElements())));
+                   Value count =
+                       arith::SIToFPOp::create(i, i.getF32Type(), x[1]);
+                   return moved(i, x[0], mean, count, x[3]);
+                 }));
+  }
+
+  /// The counts of a router's own experts, with the dim of its bias.
+  Value rowOf(ImplicitLocOpBuilder &b, RankedTensorType bias, int64_t row) {
+    Value all =
+        SliceOp::create(b, typeOf({ofChoices}, {most()}, b.getI32Type()),
+                        counts, b.getStringAttr(ofRouters), row);
+    return SliceOp::create(b, withElement(bias, b.getI32Type()), all,
+                           b.getStringAttr(ofChoices), int64_t{0});
+  }
+
+  static Value normOf(func::FuncOp update) {
+    auto assigns = update.getOps<AssignOp>();
+    return (*llvm::find_if(assigns,
+                           [](AssignOp op) {
+                             return op.getKind() == StateKind::grad_norm;
+                           }))
+        .getValue();
+  }
+
+  /// `old` and the rate times the sign of mean - count. It reads the norm,
+  /// times 0, so that no schedule moves it before that is known.
+  Value moved(ImplicitLocOpBuilder &b, Value old, Value mean, Value count,
+              Value norm) {
+    using Predicate = arith::CmpFPredicate;
+    Value none = arith::MulFOp::create(b, norm, number(b, 0)),
+          fewer = arith::CmpFOp::create(b, Predicate::OLT, count, mean),
+          more = arith::CmpFOp::create(b, Predicate::OGT, count, mean);
+    Value less = arith::SelectOp::create(b, more, number(b, -biasRate), none);
+    return arith::AddFOp::create(
+        b, old, arith::SelectOp::create(b, fewer, number(b, biasRate), less));
+  }
+
   SmallVector<int64_t> experts; // of each router
+  Value counts, sums;           // of all routers, in the update
 };
 } // namespace
 } // namespace meshwork::transform

@@ -167,6 +167,8 @@ def CountChoicesPass : Pass<"transformer-count-choices", "::mlir::ModuleOp"> {
     metric `expert_counts`, i32 [routers, candidates], where choices are made; padding, a negative choice, is not counted.
     `@update` makes the metric `expert_load` of it: for each router the count of the expert chosen most often, the mean, and that of
     the one chosen least. A router with fewer experts than others has zeros behind them.
+    With a rate, an `untrained` parameter that is added to a router's scores grows by it where an expert was chosen less
+    often than the mean. It shrinks by it where more often. Both wait for the norm of the gradients.
 
     ```mlir
     // meshwork-opt -transformer-count-choices
@@ -205,6 +207,7 @@ def CountChoicesPass : Pass<"transformer-count-choices", "::mlir::ModuleOp"> {
       transformer.assign metric "expert_load", ...
     ```
   }];
+  let options = [Option<"biasRate", "bias-rate", "double", "0", "what a step adds to a bias by which experts are chosen, or takes from it">];
 }
 
 def DecomposePass : Pass<"transformer-decompose", "::mlir::ModuleOp"> {

@@ -41,6 +41,11 @@ std::vector<float> packed(const Strided &from, const plan::Block &block) {
 }
 } // namespace
 
+static bool hasPart(const plan::Parameter &parameter, StatePart part) {
+  return part == StatePart::master ||
+         plan::statePart(parameter, plan::StateRole::gradient);
+}
+
 const plan::Sharded &savedPart(const plan::Parameter &parameter,
                                StatePart part) {
   return part == StatePart::master
@@ -80,6 +85,8 @@ std::vector<GlobalTensor> globalTensors(const plan::Plan &plan,
     uint32_t program = plan::programOf(plan, rank);
     for (const plan::Parameter *parameter :
          orEmpty(plan.programs()->Get(program)->parameters())) {
+      if (!hasPart(*parameter, part))
+        continue;
       auto [at, isNew] =
           known.try_emplace(parameter->name()->str(), tensors.size());
       if (isNew) {

@@ -93,10 +93,12 @@ absl::Status saveState(const std::string &path, StatePart part,
 absl::Status checkGradientsKept(const plan::Plan &plan) {
   for (const plan::Program *program : *plan.programs()) {
     for (const plan::Parameter *parameter : orEmpty(program->parameters())) {
-      const plan::Buffer *buffer = nullptr;
-      if (uint32_t view = plan::gradientView(*parameter); view != plan::noView)
-        buffer = program->buffers()->Get(program->views()->Get(view)->buffer());
-      if (!buffer || !buffer->persistent())
+      uint32_t view = plan::gradientView(*parameter);
+      if (view == plan::noView) // It is not trained.
+        continue;
+      const plan::Buffer *buffer =
+          program->buffers()->Get(program->views()->Get(view)->buffer());
+      if (!buffer->persistent())
         return withExitCode(
             absl::NotFoundError(absl::StrCat(
                 "--save-gradients: the plan does not keep the gradient of ",

@@ -101,11 +101,16 @@ private:
     return success();
   }
 
-  /// Those that several programs have count once.
+  /// Those that several programs have count once, and what is not trained not
+  /// at all.
   uint64_t countParameters() const {
     llvm::StringMap<uint64_t> elements;
     for (const auto &program : plan.programs)
       for (const auto &parameter : program->parameters) {
+        if (llvm::none_of(parameter->states, [](const auto &state) {
+              return state->role == plan::StateRole::gradient;
+            }))
+          continue;
         uint64_t &count = elements[parameter->name] = 1;
         for (int64_t size : parameter->shape)
           count *= size;

@@ -33,6 +33,13 @@ func.func @f() {
 }
 
 // -----
+func.func @f() {
+  // expected-error@+1 {{'transformer.parameter' op (C8) is untrained and 'tensor<8xbf16, #transformer.dims<embed>>', expected f32}}
+  %0 = transformer.parameter "b" untrained init <constant, 0.0> : tensor<8xbf16, #transformer.dims<embed>>
+  return
+}
+
+// -----
 #e = #transformer.dims<embed>
 func.func @f() {
   // expected-error@+1 {{'transformer.parameter' op (C3) has an empty name}}

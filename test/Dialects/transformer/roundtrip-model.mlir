@@ -21,6 +21,8 @@ func.func @parameters() {
   %1 = transformer.parameter "norm" init <constant, 1.0> : tensor<4xf32, #e>
   // CHECK: transformer.parameter "in_block" layer 3 init <constant, 1.000000e+00> : tensor<4xf32
   %in_block = transformer.parameter "in_block" layer 3 init <constant, 1.0> : tensor<4xf32, #e>
+  // CHECK: transformer.parameter "bias" layer 3 untrained init <constant, 0.000000e+00> : tensor<4xf32
+  %bias = transformer.parameter "bias" layer 3 untrained init <constant, 0.0> : tensor<4xf32, #e>
   // CHECK: transformer.parameter "q" init <uniform, -1.000000e+00, 1.000000e+00> file_shape [64] : tensor<16x4xbf16
   %2 = transformer.parameter "q" init <uniform, -1.0, 1.0> file_shape [64] : tensor<16x4xbf16, #ve>
   // CHECK: transformer.parameter "counted" init <constant, 1.000000e+00> files [#transformer.file<"w.{}" along 0>] : tensor<16x4xf32
