@@ -17,6 +17,7 @@ constexpr Class classes[] = {{"gpt2", "GPT2LMHeadModel", "transformer."},
                              {"qwen2", "Qwen2ForCausalLM", ""},
                              {"qwen3", "Qwen3ForCausalLM", ""},
                              {"mixtral", "MixtralForCausalLM", ""},
+                             {"dots1", "Dots1ForCausalLM", ""},
                              {"olmoe", "OlmoeForCausalLM", ""},
                              {"qwen2_moe", "Qwen2MoeForCausalLM", ""},
                              {"qwen3_moe", "Qwen3MoeForCausalLM", ""}};

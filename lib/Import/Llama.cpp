@@ -2,7 +2,8 @@
 // rotary positions, grouped heads, gated feed-forward, projections stored as
 // [out, in]. Mistral adds a sliding window, Qwen2 biases of q, k and v, Qwen3
 // norms of q and k; Mixtral, Qwen2-MoE, Qwen3-MoE and OLMoE mixtures of experts
-// (Mixture.h), OLMoE with norms over all heads of q, and of k.
+// (Mixture.h), OLMoE with norms over all heads of q, and of k; dots.llm1
+// Qwen3's attention and DeepSeek-V3's experts.
 #include <cmath>
 
 #include "lib/Import/Families.h"
@@ -168,9 +169,12 @@ private:
         mixtureText(text, *m.mixture, {normal(), m.activation, file, ssa}, x);
     if (m.mixture->shared == 0)
       return y;
-    return text.add(ssa + "with_shared", y,
-                    sharedExpert(x, file + m.mixture->block + "shared_expert",
-                                 ssa + "shared_"));
+    std::string name = file + m.mixture->block + "shared_expert";
+    Value shared = m.mixture->isShare
+                       ? sharedExpert(x, name, ssa + "shared_")
+                       : feedForward(x, {"ffn", m.mixture->shared}, name + "s.",
+                                     ssa + "shared_");
+    return text.add(ssa + "with_shared", y, shared);
   }
 
   /// Of all tokens, each times what a router of its own gives it.

@@ -10,7 +10,8 @@ namespace {
 
 constexpr int64_t mistralWindow = 4096, mistralKeyHeads = 8, qwenWindow = 4096,
                   qwenKeyHeads = 32, qwenFullLayers = 28, qwen3HeadDim = 128,
-                  qwenMoeKeyHeads = 4, qwen2MoeKeyHeads = 16;
+                  qwenMoeKeyHeads = 4, qwen2MoeKeyHeads = 16,
+                  dotsFullLayers = 62;
 
 /// Where a family's class has a default of its own.
 int64_t keyHeadsOf(const std::string &family) {
@@ -24,8 +25,9 @@ int64_t keyHeadsOf(const std::string &family) {
 bool isQwen2(const std::string &family) {
   return family == "qwen2" || family == "qwen2_moe";
 }
+/// dots.llm1 has Qwen3's attention.
 bool isQwen3(const std::string &family) {
-  return family == "qwen3" || family == "qwen3_moe";
+  return family == "qwen3" || family == "qwen3_moe" || family == "dots1";
 }
 
 /// null stands for as many as queries have; what absence stands for depends on
@@ -109,7 +111,7 @@ int64_t readWindow(Config &config, const std::string &family) {
                  "class disagree on which layers slide; expected false");
   if (family == "mixtral")
     return config.sizeOr("sliding_window", 0);
-  if (family == "mistral")
+  if (family == "mistral" || family == "dots1")
     return config.find("sliding_window") ? config.sizeOr("sliding_window", 0)
                                          : mistralWindow;
   int64_t window = config.find("sliding_window")
@@ -139,7 +141,8 @@ void readLayerTypes(Config &config, const Json &types, int64_t window,
       config.error("layer_types",
                    "layer " + std::to_string(i) +
                        " slides, but there is no sliding_window");
-    else if (!sliding && window > 0 && !family.starts_with("qwen"))
+    else if (!sliding && window > 0 && !family.starts_with("qwen") &&
+             family != "dots1")
       config.error("layer_types", "layer " + std::to_string(i) +
                                       " is full, but with a sliding_window all "
                                       "layers of " +
@@ -151,11 +154,14 @@ void readLayerTypes(Config &config, const Json &types, int64_t window,
 void readWindows(Config &config, const std::string &family, Llama &m) {
   int64_t window = readWindow(config, family);
   int64_t fullLayers = 0;
-  if (family == "qwen2" || family == "qwen3") {
+  if (family == "qwen2" || family == "qwen3" || family == "dots1") {
     const Json *given = config.find("max_window_layers");
     bool none =
         given && given->kind == Json::Kind::integer && given->integer == 0;
-    fullLayers = none ? 0 : config.sizeOr("max_window_layers", qwenFullLayers);
+    fullLayers = none ? 0
+                      : config.sizeOr("max_window_layers",
+                                      family == "dots1" ? dotsFullLayers
+                                                        : qwenFullLayers);
   }
   for (int64_t layer = 0; layer < m.layers; ++layer)
     m.windows.push_back(layer >= fullLayers ? window : 0);
@@ -219,6 +225,8 @@ void checkSizes(Config &config, const Llama &m) {
                   config.find("moe_intermediate_size") ? "moe_intermediate_size"
                                                        : "intermediate_size",
                   {m.mixture->experts, m.mixture->ffn, m.embed, 2});
+  if (m.mixture && m.mixture->isBiased)
+    checkElements(config, "n_shared_experts", {m.mixture->shared, m.embed});
   checkElements(config, "num_attention_heads", {m.heads, m.headDim, m.embed});
 }
 

@@ -18,17 +18,20 @@ struct Family {
   bool alwaysNormalizes; // else norm_topk_prob says
   bool someLayers;       // decoder_sparse_step and mlp_only_layers say which
   int64_t shared;        // width of the shared expert; 0: it has none
+  bool isBiased;         // it chooses as DeepSeek-V3 does
   const char *block, *gate, *up, *down; // in files
 };
 constexpr Family families[] = {
     {"mixtral", "num_local_experts", "num_experts", 8, 2, 0, 0.001, true, false,
-     0, "block_sparse_moe.", "w1", "w3", "w2"},
+     0, false, "block_sparse_moe.", "w1", "w3", "w2"},
     {"qwen2_moe", "num_experts", "num_local_experts", 60, 4, 1408, 0.001, false,
-     true, 5632, "mlp.", "gate_proj", "up_proj", "down_proj"},
+     true, 5632, false, "mlp.", "gate_proj", "up_proj", "down_proj"},
     {"qwen3_moe", "num_experts", "num_local_experts", 128, 8, 768, 0.001, false,
-     true, 0, "mlp.", "gate_proj", "up_proj", "down_proj"},
+     true, 0, false, "mlp.", "gate_proj", "up_proj", "down_proj"},
     {"olmoe", "num_experts", "num_local_experts", 64, 8, 0, 0.01, false, false,
-     0, "mlp.", "gate_proj", "up_proj", "down_proj"}};
+     0, false, "mlp.", "gate_proj", "up_proj", "down_proj"},
+    {"dots1", "n_routed_experts", "n_routed_experts", 0, 0, 1408, 0, false,
+     false, 0, true, "mlp.", "gate_proj", "up_proj", "down_proj"}};
 
 const Family *findFamily(const std::string &name) {
   const auto *found =
@@ -38,9 +41,14 @@ const Family *findFamily(const std::string &name) {
 }
 
 void readSizes(Config &config, const Family &family, int64_t ffn, Mixture &m) {
-  std::string key = config.either(family.count, family.otherCount);
-  m.experts = config.sizeOr(key, family.experts);
-  m.choices = config.sizeOr("num_experts_per_tok", family.choices);
+  std::string key = family.isBiased
+                        ? family.count
+                        : config.either(family.count, family.otherCount);
+  auto size = [&](const char *name, int64_t usual) {
+    return usual ? config.sizeOr(name, usual) : config.size(name);
+  };
+  m.experts = size(key.c_str(), family.experts);
+  m.choices = size("num_experts_per_tok", family.choices);
   m.ffn =
       family.width ? config.sizeOr("moe_intermediate_size", family.width) : ffn;
   if (family.shared)
@@ -49,6 +57,49 @@ void readSizes(Config &config, const Family &family, int64_t ffn, Mixture &m) {
     config.error("num_experts_per_tok", "found " + std::to_string(m.choices) +
                                             ", expected at most " + key + ", " +
                                             std::to_string(m.experts));
+}
+
+/// Groups of which the best are chosen from, and what stands beside them. Two
+/// scores of each are added up.
+void readBiased(Config &config, Mixture &m) {
+  m.isBiased = true;
+  m.isShare = false;
+  m.shared = m.ffn * config.size("n_shared_experts");
+  m.groups = config.sizeOr("n_group", 1);
+  m.keptGroups = config.sizeOr("topk_group", 1);
+  m.scale = config.positive("routed_scaling_factor", 1);
+  if (int64_t every = config.sizeOr("moe_layer_freq", 1); every != 1)
+    config.error("moe_layer_freq",
+                 "found " + std::to_string(every) + ", expected 1");
+  if (m.groups > 1 && (m.experts % m.groups != 0 || m.experts / m.groups < 2))
+    return config.error("n_group", "found " + std::to_string(m.groups) +
+                                       ", expected a divisor of "
+                                       "n_routed_experts, " +
+                                       std::to_string(m.experts) +
+                                       ", that leaves two in each group");
+  if (m.keptGroups > m.groups)
+    config.error("topk_group", "found " + std::to_string(m.keptGroups) +
+                                   ", expected at most n_group, " +
+                                   std::to_string(m.groups));
+  else if (int64_t most = m.experts / m.groups * m.keptGroups;
+           m.choices > most && m.choices <= m.experts)
+    config.error("num_experts_per_tok",
+                 "found " + std::to_string(m.choices) +
+                     ", expected at most what topk_group groups have, " +
+                     std::to_string(most));
+}
+
+/// The first ones have none.
+void readFirstDense(Config &config, Mixture &m) {
+  const char *key = "first_k_dense_replace";
+  if (config.isNull(key))
+    return;
+  const Json &found = *config.find(key);
+  if (found.kind != Json::Kind::integer || found.integer < 0)
+    return config.error(key, "found " + found.found() +
+                                 ", expected 0 or a positive integer");
+  for (size_t i = 0; i < m.layers.size(); ++i)
+    m.layers[i] = static_cast<int64_t>(i) >= found.integer;
 }
 
 /// Layer i has experts if it is not listed and i + 1 is a multiple of the step.
@@ -99,6 +150,19 @@ std::vector<std::string> mixtureKeys(const std::string &name) {
   const Family *family = findFamily(name);
   if (!family)
     return {};
+  if (family->isBiased)
+    return {"n_routed_experts",
+            "num_experts_per_tok",
+            "n_shared_experts",
+            "moe_intermediate_size",
+            "n_group",
+            "topk_group",
+            "first_k_dense_replace",
+            "norm_topk_prob",
+            "routed_scaling_factor",
+            "moe_layer_freq",
+            "topk_method",
+            "scoring_func"};
   std::vector<std::string> keys = {
       "num_experts",          "num_local_experts",    "num_experts_per_tok",
       "router_aux_loss_coef", "output_router_logits", "router_jitter_noise"};
@@ -125,7 +189,12 @@ std::optional<Mixture> readMixture(Config &config, const std::string &name,
       family->alwaysNormalizes || config.boolean("norm_topk_prob", false);
   if (family->someLayers)
     readLayers(config, m);
-  readLosses(config, *family, m);
+  if (family->isBiased) {
+    readBiased(config, m);
+    readFirstDense(config, m);
+  } else {
+    readLosses(config, *family, m);
+  }
   m.block = family->block;
   m.gate = family->gate;
   m.up = family->up;
@@ -174,6 +243,39 @@ private:
 };
 } // namespace
 
+/// What the router makes of a token's scores: experts, and their weights.
+static std::pair<Value, Value> choose(ModelText &text, const Mixture &m,
+                                      const std::string &ssa,
+                                      const Value &logits,
+                                      const Dims &choices) {
+  Value all = m.isNormalized ? logits : text.softmax(ssa + "scores", logits);
+  Value chosen = text.topK(ssa + "choices", all, choices);
+  Value weights = text.pick(ssa + "chosen", all, chosen);
+  // Of the chosen ones alone: what the others' scores add to both sums cancels.
+  if (m.isNormalized)
+    weights = text.softmax(ssa + "weights", weights);
+  return {chosen, weights};
+}
+
+/// The bias is added where experts are chosen alone (arXiv 2412.19437).
+static std::pair<Value, Value> chooseBiased(ModelText &text, const Mixture &m,
+                                            const BlockText &block,
+                                            const Value &logits,
+                                            const Dims &choices) {
+  const std::string &ssa = block.ssa;
+  Value scores = text.activate(ssa + "scores", "sigmoid", logits);
+  Value bias =
+      text.untrained(ssa + "router_bias",
+                     block.file + m.block + "gate.e_score_correction_bias",
+                     logits.dims.back());
+  Value biased = text.add(ssa + "biased_scores", scores, bias);
+  Value chosen =
+      text.topK(ssa + "choices", biased, choices, m.groups, m.keptGroups);
+  Value weights = text.pick(ssa + "chosen", scores, chosen);
+  return {chosen,
+          text.scaled(ssa + "weights", weights, m.isNormalized, m.scale)};
+}
+
 Value mixtureText(ModelText &text, const Mixture &m, const BlockText &block,
                   const Value &x) {
   const std::string &ssa = block.ssa;
@@ -187,12 +289,9 @@ Value mixtureText(ModelText &text, const Mixture &m, const BlockText &block,
                                 block.init, {scores.back(), x.dims.back()});
   Value logits =
       text.contract(ssa + "router", "bse,re->bsr", x, router, scores);
-  Value all = m.isNormalized ? logits : text.softmax(ssa + "scores", logits);
-  Value chosen = text.topK(ssa + "choices", all, choices);
-  Value weights = text.pick(ssa + "chosen", all, chosen);
-  // Of the chosen ones alone: what the others' scores add to both sums cancels.
-  if (m.isNormalized)
-    weights = text.softmax(ssa + "weights", weights);
+  auto [chosen, weights] = m.isBiased
+                               ? chooseBiased(text, m, block, logits, choices)
+                               : choose(text, m, ssa, logits, choices);
   Experts experts(text, m, block, x.dims.back());
   Value gate = experts.gate(), up = experts.up(), down = experts.down();
   return text.experts(ssa + "experts", block.activation, x, chosen, weights,

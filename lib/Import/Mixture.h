@@ -13,8 +13,14 @@ namespace meshwork::importer {
 
 struct Mixture {
   int64_t experts, choices, ffn;
-  int64_t shared = 0; // width of the expert that has all tokens; 0: none
-  bool isNormalized;  // the weights of a token's choices add up to 1
+  int64_t shared = 0;  // width of the expert that has all tokens; 0: none
+  bool isShare = true; // of which a token gets as much as a router says
+  bool isNormalized;   // the weights of a token's choices add up to 1
+  /// Scores are sigmoids, to which a bias that is not trained is added where
+  /// experts are chosen: those of the best groups.
+  bool isBiased = false;
+  int64_t groups = 1, keptGroups = 1;
+  double scale = 1;              // of the weights, then
   double balanceCoefficient = 0; // of the loss for even routing
   std::vector<bool> layers;      // that have one
   // Names in files: of the block, and of an expert's projections.

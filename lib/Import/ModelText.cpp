@@ -92,9 +92,17 @@ void ModelText::count(const Dims &dims) {
   parameters += elements;
 }
 
-std::string ModelText::declared(const std::string &name, Init init) const {
+Value ModelText::untrained(const std::string &ssa, const std::string &fileName,
+                           const Dim &dim) {
+  return emit(ssa, {dim},
+              declared(fileName, {false, 0}, true) + " : " + type({dim}));
+}
+
+std::string ModelText::declared(const std::string &name, Init init,
+                                bool isUntrained) const {
   return "parameter \"" + name + "\"" +
-         (layer ? " layer " + std::to_string(*layer) : "") + " init " +
+         (layer ? " layer " + std::to_string(*layer) : "") +
+         (isUntrained ? " untrained" : "") + " init " +
          (init.normal ? "<normal, 0.0, " : "<constant, ") +
          mlirFloat(init.value) + ">";
 }
@@ -213,10 +221,41 @@ std::string ModelText::typeOfNumbers(const Dims &dims) const {
 }
 
 Value ModelText::topK(const std::string &ssa, const Value &scores,
-                      const Dims &result) {
+                      const Dims &result, int64_t groups, int64_t kept) {
+  std::string among = groups > 1
+                          ? " groups " + std::to_string(groups) + " kept " +
+                                std::to_string(kept) + " by two_best"
+                          : "";
   return emit(ssa, result,
-              "top_k %" + scores.name + " : " + type(scores.dims) + " -> " +
-                  typeOfNumbers(result));
+              "top_k %" + scores.name + among + " : " + type(scores.dims) +
+                  " -> " + typeOfNumbers(result));
+}
+
+/// With the 1e-20 that DeepSeek-V3's classes add to the sum.
+Value ModelText::scaled(const std::string &ssa, const Value &input,
+                        bool isNormalized, double scale) {
+  std::string in = "%" + input.name, types = type(input.dims), sum;
+  std::string body = "      %scale = arith.constant " + mlirFloat(scale) +
+                     " : f32\n      %scaled = arith.mulf %x, %scale : f32\n"
+                     "      transformer.yield %scaled : f32\n";
+  if (isNormalized) {
+    Dims rows(input.dims.begin(), input.dims.end() - 1);
+    sum = emit(ssa + "_sum", rows,
+               "reduce add " + in + " over <" + input.dims.back().name +
+                   "> : " + types + " -> " + type(rows))
+              .name;
+    in += ", %" + sum;
+    types += ", " + type(rows);
+    body = "      %least = arith.constant 1.0e-20 : f32\n"
+           "      %all = arith.addf %s, %least : f32\n"
+           "      %x = arith.divf %w, %all : f32\n" +
+           body;
+  }
+  return emit(ssa, input.dims,
+              "map ins(" + in + " : " + types + ") -> " + type(input.dims) +
+                  " {\n    ^bb0(" +
+                  (isNormalized ? "%w: f32, %s: f32" : "%x: f32") + "):\n" +
+                  body + "    }");
 }
 
 Value ModelText::pick(const std::string &ssa, const Value &scores,

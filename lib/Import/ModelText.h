@@ -67,6 +67,10 @@ public:
   Value parameter(const std::string &ssa, const std::string &fileName,
                   Init init, const Dims &dims,
                   const std::vector<int64_t> &fileShape = {});
+  /// A vector of zeros without a gradient: what is kept in f32 and counts as no
+  /// parameter.
+  Value untrained(const std::string &ssa, const std::string &fileName,
+                  const Dim &dim);
   /// What files hold in one tensor for each index of the first dim, named by
   /// `pattern` with {} for the number; or as `stacked` says.
   Value stack(const std::string &ssa, const std::string &pattern, Init init,
@@ -95,7 +99,13 @@ public:
   /// Along the last dim.
   Value softmax(const std::string &ssa, const Value &input);
   /// Numbers of the largest scores: what pick and experts take as `choices`.
-  Value topK(const std::string &ssa, const Value &scores, const Dims &result);
+  /// Of the `kept` groups, of `groups`, whose two best scores have the largest
+  /// sum.
+  Value topK(const std::string &ssa, const Value &scores, const Dims &result,
+             int64_t groups = 1, int64_t kept = 1);
+  /// `input` times `scale`, over its sum along the last dim if asked.
+  Value scaled(const std::string &ssa, const Value &input, bool isNormalized,
+               double scale);
   Value pick(const std::string &ssa, const Value &scores, const Value &choices);
   /// `projections` are gate, up and down.
   Value experts(const std::string &ssa, const std::string &function,
@@ -115,7 +125,8 @@ private:
   std::string type(const Dims &dims) const;
   std::string typeOfNumbers(const Dims &dims) const;
   void count(const Dims &dims);
-  std::string declared(const std::string &name, Init init) const;
+  std::string declared(const std::string &name, Init init,
+                       bool isUntrained = false) const;
   Value emit(const std::string &ssa, const Dims &dims, const std::string &op);
 
   std::string moduleName, aliases, body, ropeText, configText;

@@ -14,15 +14,15 @@ constexpr Family families[] = {
     {"mistral", "MistralModel"},    {"qwen2", "Qwen2Model"},
     {"qwen3", "Qwen3Model"},        {"mixtral", "MixtralModel"},
     {"qwen3_moe", "Qwen3MoeModel"}, {"qwen2_moe", "Qwen2MoeModel"},
-    {"olmoe", "OlmoeModel"}};
+    {"olmoe", "OlmoeModel"},        {"dots1", "Dots1Model"}};
 constexpr char supported[] =
-    "expected gpt2, llama, mistral, mixtral, olmoe, qwen2, qwen2_moe, qwen3 or "
-    "qwen3_moe";
+    "expected dots1, gpt2, llama, mistral, mixtral, olmoe, qwen2, qwen2_moe, "
+    "qwen3 or qwen3_moe";
 
 // Types that Transformers or the Hub know, so that none is taken for a misspelt
 // other one. A mixture of experts with "moe" in its name needs no entry.
 constexpr std::string_view mixtures =
-    "arctic dbrx deepseek deepseek_v2 deepseek_v3 deepseek_v32 dots1 "
+    "arctic dbrx deepseek deepseek_v2 deepseek_v3 deepseek_v32 "
     "doge flex_olmo gpt_oss grok grok-1 grok1 grok_1 jamba "
     "kimi_k2 llama4 llama4_text longcat_flash minimax "
     "minimax_m2 qwen3_next switch_transformers ";

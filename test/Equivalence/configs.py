@@ -75,8 +75,17 @@ OLMOE = {
     "pad_token_id": PADDING,
 }
 
+# A bias chooses experts of the two best groups; the first layer has none.
+DOTS1 = {
+    **_LLAMA, "model_type": "dots1", "architectures": ["Dots1ForCausalLM"], "num_hidden_layers": 3, "head_dim": 16,
+    "tie_word_embeddings": False, "n_routed_experts": 8, "num_experts_per_tok": 3, "moe_intermediate_size": 20,
+    "n_shared_experts": 2, "n_group": 4, "topk_group": 2, "first_k_dense_replace": 1, "norm_topk_prob": True,
+    "routed_scaling_factor": 2.5, "sliding_window": None,
+}
+
 DENSE = {"gpt2": GPT2, "llama": LLAMA, "qwen2": QWEN2, "qwen3": QWEN3, "mistral": MISTRAL}
-MIXTURES = {"mixtral": MIXTRAL, "qwen2_moe": QWEN2_MOE, "qwen3_moe": QWEN3_MOE, "olmoe": OLMOE}
+MIXTURES = {"mixtral": MIXTRAL, "qwen2_moe": QWEN2_MOE, "qwen3_moe": QWEN3_MOE, "olmoe": OLMOE,
+            "dots1": DOTS1}
 ALL = {**DENSE, **MIXTURES}
 SEQUENCE, BATCH = 23, 4
 

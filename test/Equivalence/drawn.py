@@ -54,6 +54,8 @@ class Model:
             self.config |= self._experts(more)
 
     def _experts(self, draw):
+        if self.family == "qwen3" and beside(self.config, "biased").random() < 0.5:
+            return self._biased(draw)
         mixture, width = MIXTURES[self.family], draw.choice((5, 8, 17))
         sizes = {"num_experts_per_tok": draw.choice((1, 2, 3, 5)), "architectures": mixture["architectures"],
                  "model_type": mixture["model_type"]}
@@ -64,6 +66,16 @@ class Model:
         return {**sizes, "num_experts": EXPERTS, "moe_intermediate_size": width,
                 "norm_topk_prob": draw.random() < 0.5, "mlp_only_layers": [draw.randrange(self.layers)],
                 **self._balance(draw)}
+
+    def _biased(self, draw):
+        groups = draw.choice((1, 2, 3))
+        kept = draw.randint(1, groups)
+        return {"model_type": "dots1", "architectures": configs.DOTS1["architectures"], "n_routed_experts": EXPERTS,
+                "moe_intermediate_size": draw.choice((5, 8, 17)), "n_group": groups, "topk_group": kept,
+                "num_experts_per_tok": draw.choice([k for k in (1, 2, 3, 5) if k <= EXPERTS // groups * kept]),
+                "n_shared_experts": draw.choice((1, 2)), "first_k_dense_replace": draw.randrange(self.layers),
+                "norm_topk_prob": draw.random() < 0.5, "routed_scaling_factor": draw.choice((1.0, 2.5)),
+                "sliding_window": None}
 
     @staticmethod
     def _balance(draw):
@@ -97,6 +109,7 @@ class Training:
             ("documents", ("joined", "separate")), ("positions", ("sequence", "document")),
             ("document_end_loss", (True, False)))}))
         self.compute = draw.choice(("f32", "f32", "f32", "f32", "bf16"))
+        self.bias_rate = {}  # of models with a bias that chooses experts
         self.optimizer = {"clip_grad_norm": draw.choice((0, 0.05, 1.0)), **draw.choice(OPTIMIZERS)}
 
     @property
@@ -108,6 +121,8 @@ class Training:
         return ["--document-begin", 5] if looks else []
 
     def spec(self, micro=None, **sections):
+        if self.bias_rate:
+            sections["experts"] = {**self.bias_rate, **sections.get("experts", {})}
         return tools.spec(self.batch, micro or self.batch, self.sequence, documents=self.documents,
                           compute=self.compute, **{"mesh": {"axes": []}, "recompute": {"policy": "none"},
                                                    "optimizer": self.optimizer, **sections})
@@ -118,6 +133,8 @@ class Layout:
 
     def __init__(self, draw, model, training, device="cpu", most_ranks=MOST_RANKS):
         self.model, self.training, self.device = model, training, device
+        if model.config["model_type"] == "dots1" and training.compute == "f32":  # else others are chosen
+            training.bias_rate = {"bias_rate": 0.01}
         sizes = self._sizes(draw, most_ranks)
         self.ranks = math.prod(sizes.values())
         self.micro = draw.choice([n for n in range(1, training.batch + 1)

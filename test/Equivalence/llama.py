@@ -1,5 +1,5 @@
 """The Llama family (Touvron et al., arXiv 2302.13971): Llama, Mistral, Qwen2, Qwen3,
-Mixtral, Qwen2-MoE, Qwen3-MoE and OLMoE (mixture.py), on a dictionary of weights named as in Hugging Face files, projections [out, in]."""
+Mixtral, Qwen2-MoE, Qwen3-MoE, OLMoE and dots.llm1 (mixture.py), on a dictionary of weights named as in Hugging Face files, projections [out, in]."""
 import math
 
 import torch
@@ -21,7 +21,7 @@ def _attention_biases(config):
     """Projections that have a bias."""
     if config["model_type"] in ("qwen2", "qwen2_moe"):
         return {"q_proj", "k_proj", "v_proj"}
-    if config["model_type"] in ("llama", "olmoe", "qwen3", "qwen3_moe") and config.get("attention_bias"):
+    if config["model_type"] in ("llama", "olmoe", "qwen3", "qwen3_moe", "dots1") and config.get("attention_bias"):
         return {"q_proj", "k_proj", "v_proj", "o_proj"}
     return set()
 
@@ -31,6 +31,8 @@ def _window(config, layer):
     window = config.get("sliding_window") or 0
     if config["model_type"] in ("mistral", "mixtral"):
         return window
+    if config["model_type"] == "dots1":
+        return window if layer >= config.get("max_window_layers", 62) else 0
     if config["model_type"] in ("qwen2", "qwen3") and config.get("use_sliding_window"):
         return window if layer >= config["max_window_layers"] else 0
     return 0
@@ -56,7 +58,7 @@ def parameter_shapes(config):
         for name, out, into in (("q_proj", q_width, embed), ("k_proj", kv_width, embed),
                                 ("v_proj", kv_width, embed), ("o_proj", embed, q_width)):
             projection(block + "self_attn." + name, out, into, name in biases)
-        if config["model_type"].startswith("qwen3"):
+        if config["model_type"].startswith("qwen3") or config["model_type"] == "dots1":
             shapes[block + "self_attn.q_norm.weight"] = (depth,)
             shapes[block + "self_attn.k_norm.weight"] = (depth,)
         if config["model_type"] == "olmoe":

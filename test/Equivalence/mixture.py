@@ -1,5 +1,5 @@
-"""Mixtures of experts as Mixtral (Jiang et al., arXiv 2401.04088), Qwen2-MoE, Qwen3-MoE and OLMoE have them, on a
-dictionary of weights named as in Hugging Face files, a tensor for each expert."""
+"""Mixtures of experts as Mixtral (Jiang et al., arXiv 2401.04088), Qwen2-MoE, Qwen3-MoE, OLMoE and, like DeepSeek-V3
+(arXiv 2412.19437), dots.llm1 have them, on a dictionary of weights named as in Hugging Face files, a tensor for each expert."""
 import contextlib
 
 import torch
@@ -15,12 +15,19 @@ def _names(config):
 
 
 def _experts(config):
-    return config.get("num_local_experts") or config["num_experts"]
+    return config.get("num_local_experts") or config.get("num_experts") or config["n_routed_experts"]
+
+
+def untrained(name):
+    """Whether no gradient reaches it."""
+    return name.endswith("e_score_correction_bias")
 
 
 def has_experts(config, layer):
     if config["model_type"] in ("mixtral", "olmoe"):
         return True
+    if config["model_type"] == "dots1":
+        return layer >= config["first_k_dense_replace"]
     return (config["model_type"] in ("qwen2_moe", "qwen3_moe") and layer not in (config.get("mlp_only_layers") or [])
             and (layer + 1) % config.get("decoder_sparse_step", 1) == 0)
 
@@ -34,6 +41,11 @@ def parameter_shapes(config, layer_name):
     for expert in range(_experts(config)):
         for name, shape in zip(names, ((inner, embed), (inner, embed), (embed, inner))):
             shapes[f"{layer_name}{block}.experts.{expert}.{name}.weight"] = shape
+    if config["model_type"] == "dots1":
+        shapes[f"{layer_name}{block}.gate.e_score_correction_bias"] = (_experts(config),)
+        inner *= config["n_shared_experts"]
+        for name, shape in zip(names, ((inner, embed), (inner, embed), (embed, inner))):
+            shapes[f"{layer_name}{block}.shared_experts.{name}.weight"] = shape
     if config["model_type"] == "qwen2_moe":
         inner = config["shared_expert_intermediate_size"]
         for name, shape in zip(names, ((inner, embed), (inner, embed), (embed, inner))):
@@ -42,19 +54,44 @@ def parameter_shapes(config, layer_name):
     return shapes
 
 
+def _largest(scores, k):
+    """Of equal scores the lower number's, which topk does not promise."""
+    return scores.detach().sort(dim=-1, descending=True, stable=True).indices[..., :k]
+
+
+def _choose(config, logits):
+    """Choices and their weights."""
+    scores = logits.softmax(dim=-1)
+    choices = _largest(scores, config["num_experts_per_tok"])
+    chosen = scores.gather(-1, choices)
+    if config["model_type"] == "mixtral" or config.get("norm_topk_prob"):
+        chosen = chosen / chosen.sum(dim=-1, keepdim=True)
+    return choices, chosen
+
+
+def _choose_biased(config, logits, bias):
+    scores, groups = logits.sigmoid(), config.get("n_group", 1)
+    biased = (scores + bias).detach().unflatten(-1, (groups, -1))
+    best = _largest(biased.sort(dim=-1, descending=True).values[..., :2].sum(dim=-1), config.get("topk_group", 1))
+    kept = torch.zeros(biased.shape[:-1], dtype=torch.bool).scatter(-1, best, True)
+    choices = _largest(biased.masked_fill(~kept.unsqueeze(-1), -torch.inf).flatten(-2), config["num_experts_per_tok"])
+    chosen = scores.gather(-1, choices)
+    if config.get("norm_topk_prob"):
+        chosen = chosen / (chosen.sum(dim=-1, keepdim=True) + 1e-20)
+    return choices, chosen * config.get("routed_scaling_factor", 1.0)
+
+
 def mixture(config, weights, layer_name, x, activation):
     """[batch, sequence, embed]: each token's experts, weighed by the router's probabilities."""
     block, names = _names(config)
     tokens = x.flatten(0, 1)
     logits = tokens @ weights[f"{layer_name}{block}.gate.weight"].t()
-    scores = logits.softmax(dim=-1)
-    # Of equal scores the lower expert's, which topk does not promise.
-    choices = scores.detach().sort(dim=-1, descending=True, stable=True).indices[:, :config["num_experts_per_tok"]]
+    if config["model_type"] == "dots1":
+        choices, chosen = _choose_biased(config, logits, weights[f"{layer_name}{block}.gate.e_score_correction_bias"])
+    else:
+        choices, chosen = _choose(config, logits)
     for listener in _listeners:
         listener.append((logits.view(*x.shape[:2], -1), choices))
-    chosen = scores.gather(-1, choices)
-    if config["model_type"] == "mixtral" or config.get("norm_topk_prob"):
-        chosen = chosen / chosen.sum(dim=-1, keepdim=True)
     result = torch.zeros_like(tokens)
     for expert in range(_experts(config)):
         gate, up, down = (weights[f"{layer_name}{block}.experts.{expert}.{name}.weight"] for name in names)
@@ -62,6 +99,9 @@ def mixture(config, weights, layer_name, x, activation):
         # All tokens, so that an expert that nobody chose has a gradient of zero.
         weight = torch.where(choices == expert, chosen, 0.0).sum(dim=-1, keepdim=True)
         result = result + weight * (inner @ down.t())
+    if config["model_type"] == "dots1":
+        gate, up, down = (weights[f"{layer_name}{block}.shared_experts.{part}.weight"] for part in names)
+        result = result + (activation(tokens @ gate.t()) * (tokens @ up.t())) @ down.t()
     if config["model_type"] == "qwen2_moe":
         name = f"{layer_name}{block}.shared_expert"
         gate, up, down = (weights[f"{name}.{part}.weight"] for part in names)

@@ -10,10 +10,12 @@ import torch
 
 import gpt2
 import llama
+import mixture
 from kernels import Reference
 
 _FAMILIES = {"gpt2": gpt2, "llama": llama, "mistral": llama, "qwen2": llama,
-             "qwen3": llama, "mixtral": llama, "qwen2_moe": llama, "qwen3_moe": llama, "olmoe": llama}
+             "qwen3": llama, "mixtral": llama, "qwen2_moe": llama, "qwen3_moe": llama, "olmoe": llama,
+             "dots1": llama}
 
 
 def family(config):
@@ -36,7 +38,7 @@ def weights_from(config, arrays, dtype=torch.float64):
     if found != expected:
         wrong = sorted(set(expected.items()) ^ set(found.items()))
         raise ValueError(f"weights differ from the model's: {wrong[:6]}")
-    return {name: torch.tensor(arrays[name], dtype=dtype).requires_grad_()
+    return {name: torch.tensor(arrays[name], dtype=dtype).requires_grad_(not mixture.untrained(name))
             for name in expected}
 
 
@@ -48,7 +50,7 @@ def random_weights(config, seed, dtype=torch.float32):
     for name, shape in parameter_shapes(config).items():
         noise = torch.randn(shape, generator=generator, dtype=torch.float64)
         center = 1.0 if "norm" in name or ".ln_" in name and "weight" in name else 0.0
-        weights[name] = (center + 0.1 * noise).to(dtype).requires_grad_()
+        weights[name] = (center + 0.1 * noise).to(dtype).requires_grad_(not mixture.untrained(name))
     return weights
 
 

@@ -36,7 +36,7 @@ def gradients(config, weights, tokens, targets, drop=models.no_drop, kernels=Non
         weight.grad = None
     loss = models.loss(config, weights, tokens, targets, kernels=kernels, drop=drop)
     loss.backward()
-    return loss.item(), {n: w.grad.double().numpy() for n, w in weights.items()}
+    return loss.item(), {n: w.grad.double().numpy() for n, w in weights.items() if w.requires_grad}
 
 
 def train(config, arrays, ids, batch, sequence, rates, seed=0, dtype=torch.float64,
@@ -46,17 +46,17 @@ def train(config, arrays, ids, batch, sequence, rates, seed=0, dtype=torch.float
     makes of the weights what the model reads."""
     low = dtype == torch.bfloat16
     masters = models.weights_from(config, arrays, torch.float32 if low else dtype)
-    adamw = AdamW(masters, **optimizer)
+    adamw = AdamW({n: w for n, w in masters.items() if w.requires_grad}, **optimizer)
     losses, norms = [], []
     for step, rate in enumerate(rates):
         tokens, targets = windows(ids, batch, sequence, seed, step)
         used = masters
         if low:
-            used = {n: w.detach().bfloat16().requires_grad_() for n, w in masters.items()}
+            used = {n: w.detach().bfloat16().requires_grad_() if w.requires_grad else w for n, w in masters.items()}
         loss = models.loss(config, wrap(used), tokens, targets)
         loss.backward()
         if low:
-            for name, weight in masters.items():
+            for name, weight in adamw.weights.items():
                 weight.grad = used[name].grad.float()
         losses.append(loss.item())
         norms.append(adamw.step(rate))

@@ -35,7 +35,8 @@ EXCHANGED = [(["ep=2"], {}, 1.0, {}), (["ep=4"], {}, 1.25, {}), (["ep=8"], {}, 1
              (["pp=2", "ep=2"], {}, 1.0, {"pipeline": {"schedule": "zb-h1"}}),
              (["ep=2"], {}, 1.0, {"recompute": {"policy": "full"}})]
 MODELS = {"mixtral": {**configs.MIXTRAL, "num_local_experts": 8}, "qwen3_moe": configs.QWEN3_MOE,
-          "qwen2_moe": configs.QWEN2_MOE, "olmoe": configs.OLMOE}
+          "qwen2_moe": configs.QWEN2_MOE, "olmoe": configs.OLMOE,
+          "dots1": configs.DOTS1}
 # The first two on every mesh, the others where they differ from these.
 FEW = ([["ep=4"], {}, {}], [["ep=2", "tp=2"], SP, {}], [["tp=2"], {"experts": ["tp"]}, {}],
        [["pp=2", "ep=2"], {}, {"pipeline": {"schedule": "zb-h1"}}], [["ep=2", "cp=2"], {}, {"context": {"layout": "zigzag"}}])

@@ -27,7 +27,8 @@ PYTHON = os.environ.get("TRANSFORMERS_PYTHON", sys.executable)
 CLASSES = {"gpt2": "GPT2LMHeadModel", "llama": "LlamaForCausalLM", "qwen2": "Qwen2ForCausalLM",
            "qwen3": "Qwen3ForCausalLM", "mistral": "MistralForCausalLM",
            "mixtral": "MixtralForCausalLM", "qwen2_moe": "Qwen2MoeForCausalLM",
-           "qwen3_moe": "Qwen3MoeForCausalLM", "olmoe": "OlmoeForCausalLM"}
+           "qwen3_moe": "Qwen3MoeForCausalLM", "olmoe": "OlmoeForCausalLM",
+           "dots1": "Dots1ForCausalLM"}
 _GPT2 = ["transformer.wte.weight", "transformer.wpe.weight", "transformer.ln_f.weight",
          "transformer.ln_f.bias", *(f"transformer.h.0.{name}.{kind}" for kind in ("weight", "bias")
                                     for name in ("ln_1", "ln_2", "attn.c_attn", "attn.c_proj",
@@ -68,6 +69,11 @@ KEYS = {
         (0, 2), "mlp", _GATED, (0, *range(2, 8)),
         (*(f"mlp.shared_expert.{name}" for name in _GATED), "mlp.shared_expert_gate")),
     "olmoe": _HEAD + _mixture((0,), "mlp", _GATED, (0, *range(2, 8)), ("self_attn.q_norm", "self_attn.k_norm")),
+    "dots1": _HEAD + [name for name in _PLAIN if name not in _ENDS] + _mixture(
+        (2,), "mlp", _GATED, (0, *range(2, 8)),
+        ("self_attn.q_norm", "self_attn.k_norm", *(f"mlp.shared_experts.{name}" for name in _GATED))) + [
+            "model.layers.0.self_attn.q_norm.weight", "model.layers.0.self_attn.k_norm.weight",
+            "model.layers.2.mlp.gate.e_score_correction_bias"],
     "qwen3_moe": _mixture((0, 2), "mlp", _GATED, (0, *range(2, 8)), ("self_attn.q_norm", "self_attn.k_norm"))}
 # Transformers' plain attention has no sliding window for this family. Version 4 reads what "yarn" stretches in the
 # object alone.
@@ -323,10 +329,11 @@ class Export(unittest.TestCase):
 
     @unittest.skipUnless(transformers_version(), f"{PYTHON} has no Transformers")
     def test_transformers_loads_them(self):
-        for family in ("gpt2", "llama", "qwen2 full", "qwen3 yarn", "mistral"):
-            if family == "qwen3 yarn" and transformers_version() < (4, 51):
+        for family in ("gpt2", "llama", "qwen2 full", "qwen3 yarn", "mistral", "dots1"):
+            since = {"qwen3 yarn": (4, 51), "dots1": (4, 53)}.get(family, (0,))
+            if transformers_version() < since:
                 with self.subTest(family):
-                    self.skipTest("Transformers have it from 4.51 on")
+                    self.skipTest(f"Transformers have it from {since} on")
                 continue
             for dtype, allowed in (("f32", 2e-6), ("bf16", 2e-2)):
                 with self.subTest(f"{family} {dtype}"):

@@ -73,13 +73,15 @@ TEST(ImportErrors, ManyKeysTakeTimeInProportion) {
 }
 
 TEST(ImportErrors, ModelType) {
-  expectError("{}", "model_type: missing, expected gpt2, llama");
-  expectError(R"({"model_type": 1})", "model_type: found 1, expected gpt2");
-  expectError(R"({"model_type": "lama"})",
-              "model_type: found \"lama\", expected "
-              "gpt2, llama, mistral, mixtral, olmoe, qwen2, qwen2_moe, qwen3 "
-              "or qwen3_moe; "
-              "did you mean \"llama\"?");
+  expectError("{}", "model_type: missing, expected dots1, gpt2, llama");
+  expectError(R"({"model_type": 1})",
+              "model_type: found 1, expected dots1, gpt2");
+  expectError(
+      R"({"model_type": "lama"})",
+      "model_type: found \"lama\", expected "
+      "dots1, gpt2, llama, mistral, mixtral, olmoe, qwen2, qwen2_moe, qwen3 "
+      "or qwen3_moe; "
+      "did you mean \"llama\"?");
   expectError(
       R"({"model_type": "dbrx"})",
       "model_type: found \"dbrx\", a mixture of experts, not supported");

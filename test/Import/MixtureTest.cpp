@@ -38,6 +38,16 @@ const std::string olmoeWith7b =
        "num_experts": 64, "num_experts_per_tok": 8, "clip_qkv": null,
        "pad_token_id": 1, "attention_bias": false)";
 
+const std::string dotsLlm1 =
+    R"("model_type": "dots1", "vocab_size": 152064, "hidden_size": 4096,
+       "intermediate_size": 10944, "num_hidden_layers": 62,
+       "num_attention_heads": 32, "num_key_value_heads": 32,
+       "n_routed_experts": 128, "num_experts_per_tok": 6,
+       "n_shared_experts": 2, "moe_intermediate_size": 1408,
+       "first_k_dense_replace": 1, "norm_topk_prob": true,
+       "routed_scaling_factor": 2.5, "sliding_window": null,
+       "rope_theta": 10000000)";
+
 std::string moe(const std::string &more) {
   return modelOf(llamaKeys("qwen3_moe"), more);
 }
@@ -50,6 +60,7 @@ TEST(ImportMixture, HasThePublishedNumberOfParameters) {
   // As Transformers' class has.
   EXPECT_THAT(modelOf(qwen15WithA27b), HasSubstr("14315784192 parameters"));
   EXPECT_THAT(modelOf(olmoeWith7b), HasSubstr("6919161856 parameters"));
+  EXPECT_THAT(modelOf(dotsLlm1), HasSubstr("142774373888 parameters"));
 }
 
 TEST(ImportMixture, ReadsATensorForEachExpertOrOneForAll) {
@@ -177,6 +188,22 @@ TEST(ImportMixture, RefusesWhatItCannotDo) {
               "use_sliding_window: found true, but ways to compute attention");
   expectError("qwen3_moe", R"("shared_expert_intermediate_size": 4)",
               "shared_expert_intermediate_size");
+  std::string dots = R"("n_routed_experts": 8, "num_experts_per_tok": 3,
+      "n_shared_experts": 2, )";
+  expectError("dots1", R"("num_experts_per_tok": 3, "n_shared_experts": 2)",
+              "n_routed_experts: missing");
+  expectError("dots1", dots + R"("n_group": 3)",
+              "n_group: found 3, expected a divisor of n_routed_experts, 8, "
+              "that leaves two in each group");
+  expectError("dots1", dots + R"("n_group": 2, "topk_group": 3)",
+              "topk_group: found 3, expected at most n_group, 2");
+  expectError("dots1", dots + R"("n_group": 4, "topk_group": 1)",
+              "num_experts_per_tok: found 3, expected at most what topk_group "
+              "groups have, 2");
+  expectError("dots1", dots + R"("moe_layer_freq": 2)",
+              "moe_layer_freq: found 2, expected 1");
+  expectError("dots1", dots + R"("first_k_dense_replace": -1)",
+              "first_k_dense_replace: found -1, expected 0 or");
   Result head = importKeys(with(llamaKeys("olmoe"), "head_dim", "16"), "");
   EXPECT_THAT(textOf(head.diagnostics),
               HasSubstr("head_dim: found 16, but olmoe has hidden_size / "
