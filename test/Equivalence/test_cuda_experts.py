@@ -6,6 +6,7 @@ import unittest
 import numpy as np
 
 import configs
+import mixture
 import models
 import tools
 from test_cuda import GPU, emulated
@@ -55,10 +56,16 @@ class CudaExperts(unittest.TestCase):
                     self.assertAlmostEqual(one["balance_loss"] / other["balance_loss"], 1, delta=1e-6)
 
     def test_families(self):
-        """A shared expert, dense layers between; groups that no exchange splits evenly."""
-        for config in (configs.QWEN2_MOE, configs.QWEN3_MOE, configs.OLMOE):
+        """A shared expert, dense layers between; groups that no exchange splits evenly; a bias that moves."""
+        for config in (configs.QWEN2_MOE, configs.QWEN3_MOE, configs.OLMOE, configs.DOTS1):
             with self.subTest(config["model_type"]):
-                self.check(config, ["ep=2"], **EXCHANGE)
+                rate = {"bias_rate": 0.0625} if config is configs.DOTS1 else {}
+                found, expected = self.check(config, ["ep=2"], experts={**EXCHANGE["experts"], **rate})
+                for one, other in zip(found.metrics, expected.metrics):
+                    self.assertEqual(one["expert_load"], other["expert_load"])
+                for name, bias in expected.weights.items():
+                    if mixture.untrained(name):
+                        np.testing.assert_array_equal(found.weights[name], bias, name)
 
     def test_a_gpu_for_each_rank(self):
         """By NCCL: in one process, and under mpirun to the same bits."""
