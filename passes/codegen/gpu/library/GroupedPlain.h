@@ -52,7 +52,7 @@ template <bool leftAlong, bool rightAlong> struct PlainEngine {
     const float *own = sharedPointer<float>(stage) + rowOf(0),
                 *other =
                     sharedPointer<float>(stage + operandBytes) + columnOf(0);
-#pragma unroll
+#pragma unroll 2 // All 16 would make a plan five times as long.
     for (i32 k = 0; k < depth; ++k) {
       float a[rows], b[columns];
 #pragma unroll
