@@ -55,8 +55,11 @@ LogicalResult SortRowsOp::verify() {
                          << choices << ", " << order << ", " << begins;
   int64_t k = choices.getShape().back(), experts = begins.getDimSize(0) - 1,
           all = choices.getNumElements() / k * std::min(k, experts),
-          needed = std::min(
-              all, static_cast<int64_t>(getMostChoices().value_or(all)));
+          most = static_cast<int64_t>(getMostChoices().value_or(all)),
+          needed = std::min(all, most);
+  if (getMostChoices() && most < 1)
+    return emitOpError() << "(C2) has rows for at most " << most
+                         << " choices, expected 1 or more";
   if (order.getDimSize(0) < needed)
     return emitOpError() << "(C2) has " << order.getDimSize(0)
                          << " rows, expected " << needed << " or more";

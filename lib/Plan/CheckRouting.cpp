@@ -51,6 +51,9 @@ absl::Status checkRowCount(const ViewInfo &choices, int64_t experts,
   int64_t k = choices.shape.back(), tokens = choices.elements / k;
   int64_t all = std::min(k, experts) * tokens,
           least = most == 0 ? all : std::min(all, most);
+  if (most < 0)
+    return misfit("C3", "has rows for at most ", most,
+                  " choices, expected 0, for all, or more");
   return rows >= least ? absl::OkStatus()
                        : misfit("C3", "has ", rows, " rows for ", tokens,
                                 " tokens of ", k, " choices and ", experts,

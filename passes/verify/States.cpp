@@ -160,7 +160,9 @@ public:
     for (const plan::Program *program : *plan.programs())
       for (const plan::Result *result : plan::orEmpty(program->results()))
         if (result->name())
-          numbers.insert(*expected.metrics.find(result->name()->str()));
+          if (auto metric = expected.metrics.find(result->name()->str());
+              metric != expected.metrics.end())
+            numbers.insert(*metric);
     for (const auto &[name, whole] : expected.states)
       if (kept.count(name.text()))
         all.emplace(name.text(), whole);

@@ -161,6 +161,8 @@ TEST(PlanCheckExperts, sortsOfRows) {
                  w.op.tokens = w.numbers({29});
                  w.op.most_choices = 31;
                });
+  sort.refuses("has rows for at most -1 choices, expected 0, for all, or more",
+               [](With &w) { w.op.most_choices = -1; });
   sort.accepts([](With &w) {
     w.op.order = w.numbers({12});
     w.op.tokens = w.numbers({12});

@@ -4,10 +4,8 @@
 
 using namespace mlir;
 namespace meshwork::codegen {
-namespace {
-constexpr int64_t warp = 32, warpsOfBlock = 4;
 
-} // namespace
+static constexpr int64_t warp = 32, warpsOfBlock = 4;
 
 LogicalResult addCalls(schedule::TopKOp op, DeviceCalls &result) {
   FailureOr<Rows> scores = rowsOf(op, op.getScores(), -1, "scores"),

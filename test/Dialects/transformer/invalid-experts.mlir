@@ -93,6 +93,14 @@ func.func @f(%c: !c) {
 // -----
 !c = tensor<3x2xi32, #transformer.dims<sequence, choices>>
 func.func @f(%c: !c) {
+  // expected-error@+1 {{'transformer.sort_rows' op (C2) has rows for at most -1 choices, expected 1 or more}}
+  %0:4 = transformer.sort_rows %c most -1 : !c -> tensor<5xi32, #transformer.dims<rows>>, tensor<9xi32, #transformer.dims<begins>>
+  return
+}
+
+// -----
+!c = tensor<3x2xi32, #transformer.dims<sequence, choices>>
+func.func @f(%c: !c) {
   // expected-error@+1 {{'transformer.sort_rows' op (C1) expected choices [token dims..., choices], [rows] and [experts + 1]}}
   %0:4 = transformer.sort_rows %c : !c -> tensor<6xi32, #transformer.dims<rows>>, tensor<1xi32, #transformer.dims<begins>>
   return
