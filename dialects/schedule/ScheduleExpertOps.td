@@ -33,6 +33,20 @@ def Schedule_PickGradOp : Schedule_Instruction<"pick_grad", (ins), (ins AnyMemRe
   }];
 }
 
+def Schedule_LimitChoicesOp : Schedule_Instruction<"limit_choices", (ins I64Attr:$experts, I64Attr:$most, I64Attr:$group), (ins AnyMemRef:$choices), (ins AnyMemRef:$kept),
+    "$choices `experts` $experts `most` $most `group` $group `to` $kept attr-dict `:` type($choices) `to` type($kept)"> {
+  let summary = "Choices that find their expert with room left, else -1";
+  let description = [{
+    (C1) choices and kept are i32 [tokens..., k], alike, without gaps, of fewer than 2^31 elements.
+    (C2) there are 1 to 2^31 - 1 experts, most is 1 or more, and group, the tokens that share an expert's room, divides all tokens.
+    (C3) kept shares no bytes with choices.
+    ```mlir
+    schedule.limit_choices "experts" flops 0 bytes 32 %choices experts 4 most 1 group 2 to %kept
+      : memref<2x2xi32, strided<[2, 1]>> to memref<2x2xi32, strided<[2, 1]>>
+    ```
+  }];
+}
+
 def Schedule_SortRowsOp : Schedule_Instruction<"sort_rows", (ins DefaultValuedAttr<I64Attr, "0">:$most_choices), (ins AnyMemRef:$choices, Optional<AnyMemRef>:$first_expert),
     (ins AnyMemRef:$order, AnyMemRef:$tokens, AnyMemRef:$places, AnyMemRef:$begins),
     "$choices (`from` $first_expert^ `:` type($first_expert))? (`most` $most_choices^)? `to` $order `,` $tokens `,` $places `,` $begins attr-dict `:` type($choices) `to` type($order) `,` type($tokens) `,` type($places) `,` type($begins)"> {

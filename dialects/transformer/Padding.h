@@ -45,7 +45,7 @@ using PaddingOf =
 /// What an operand must have in the padding of a dim, so that it reaches no
 /// result.
 struct PaddingNeed {
-  enum Kind { finite, zero, lowest };
+  enum Kind { finite, zero, lowest, negative }; // -1, of numbers
   unsigned operand;
   ::mlir::StringAttr dim;
   Kind kind;

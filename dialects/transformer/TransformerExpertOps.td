@@ -45,6 +45,26 @@ def Transformer_PickGradOp : Transformer_TensorOp<"pick_grad", ["getFactors", "r
   let hasVerifier = 1; // C1
 }
 
+def Transformer_LimitChoicesOp : Transformer_TensorOp<"limit_choices", ["getFactors"], Transformer_Routes # [
+    AllTypesMatch<["choices", "result"]>, Transformer_AddsUp<"false">, Transformer_CountsNothing, Transformer_TakesPadding, Transformer_NoProducts,
+    Transformer_StaysF32<"true">, Transformer_LeavesPadding<"any">, Transformer_Again<"never">, Transformer_WeightGradient<"none">]> {
+  let summary = "Choices as they are, but -1 where an expert has been chosen often enough";
+  let description = [{
+    A group is so many elements of the first dim, one behind the other. Of a group's choices of one expert the first `most` stay: first choices
+    count before second ones, and so on; among these, tokens in their order. A choice that is no expert's becomes -1.
+    The outcome depends on all tokens of a group, so no rank has a part of these. It is kept for the backward pass, and has no gradient.
+    (C1) `choices` are i32 [first dim, other token dims..., choices].
+    (C2) `experts` and `most` are 1 or more, and `group` divides the first dim.
+    ```mlir
+    %kept = transformer.limit_choices %c experts 8 most 2 group 2 : tensor<4x6x2xi32, #transformer.dims<batch, sequence, choices>>
+    ```
+  }];
+  let arguments = (ins Transformer_IdTensor:$choices, I64Attr:$experts, I64Attr:$most, DefaultValuedAttr<I64Attr, "1">:$group);
+  let results = (outs Transformer_IdTensor:$result);
+  let assemblyFormat = "$choices `experts` $experts `most` $most (`group` $group^)? attr-dict `:` type($choices)";
+  let hasVerifier = 1; // C1 C2
+}
+
 def Transformer_ExpertsOp : Transformer_PrimitiveOp<"experts", ["getFactors", "getFlops", "readsF32", "getPaddingNeeds", "tellPart"], Transformer_Routes # [
     AllTypesMatch<["input", "result"]>, AllTypesMatch<["gate", "up"]>,
     Transformer_AddsUp<"false">, Transformer_LeavesPadding<"zero">, Transformer_StaysF32<"false">,
@@ -64,7 +84,9 @@ def Transformer_ExpertsOp : Transformer_PrimitiveOp<"experts", ["getFactors", "g
     (C2) `gate` and `up` are [experts, expert_ffn, embed], `down` [experts, embed, expert_ffn], of one element type, whatever the dims are called;
          `experts` and `expert_ffn` are dims of these alone.
     (C3) `first_expert` is a `tensor<i32>`, and comes with the `total` of all ranks' experts.
+    With a `capacity`, `limit_choices` has made the choices, and left so many for an expert in each group of so many of the first dim.
     (C4) the number is 1 or more, and axes come with it.
+    (C5) `capacity` and `group` are 1 or more.
     ```mlir
     %y = transformer.experts silu %x, %c, %p gate %g up %u down %d : tensor<1x4x8xf32, #transformer.dims<batch, sequence, embed>>,
         tensor<1x4x2xi32, #transformer.dims<batch, sequence, choices>>, tensor<1x4x2xf32, #transformer.dims<batch, sequence, choices>>,
@@ -73,24 +95,25 @@ def Transformer_ExpertsOp : Transformer_PrimitiveOp<"experts", ["getFactors", "g
   }];
   let arguments = (ins Transformer_ActivationAttr:$function, Transformer_FloatTensor:$input, Transformer_IdTensor:$choices, Transformer_FloatTensor:$weights,
                        Transformer_FloatTensor:$gate, Transformer_FloatTensor:$up, Transformer_FloatTensor:$down, Optional<Transformer_IdTensor>:$first_expert,
-                       DefaultValuedAttr<I64Attr, "0">:$total, OptionalAttr<F64Attr>:$bound, OptionalAttr<StrArrayAttr>:$exchange_axes);
+                       DefaultValuedAttr<I64Attr, "0">:$total, OptionalAttr<F64Attr>:$bound, OptionalAttr<StrArrayAttr>:$exchange_axes,
+                       OptionalAttr<I64Attr>:$capacity, DefaultValuedAttr<I64Attr, "1">:$group);
   let results = (outs Transformer_FloatTensor:$result);
-  let assemblyFormat = "$function $input `,` $choices `,` $weights `gate` $gate `up` $up `down` $down (`from` $first_expert^ `:` type($first_expert) `of` $total)? (`exchanged` $bound^ (`over` $exchange_axes^)?)? attr-dict `:` type($input) `,` type($choices) `,` type($weights) `,` type($gate) `,` type($down)";
+  let assemblyFormat = "$function $input `,` $choices `,` $weights `gate` $gate `up` $up `down` $down (`from` $first_expert^ `:` type($first_expert) `of` $total)? (`exchanged` $bound^ (`over` $exchange_axes^)?)? (`capacity` $capacity^ `group` $group)? attr-dict `:` type($input) `,` type($choices) `,` type($weights) `,` type($gate) `,` type($down)";
   let extraClassDeclaration = [{
     /// Of this rank's experts, when all are chosen evenly.
     int64_t countChoices();
   }];
-  let hasVerifier = 1; // C1 C2 C3 C4
+  let hasVerifier = 1; // C1 C2 C3 C4 C5
 }
 
-def Transformer_ExpertsGradOp : Transformer_TensorOp<"experts_grad", ["getFactors", "getFlops", "staysF32", "readsF32", "getPaddingNeeds", "getPadding", "tellPart"], Transformer_Routes # [
+def Transformer_ExpertsGradOp : Transformer_TensorOp<"experts_grad", ["getFactors", "getFlops", "staysF32", "readsF32", "getPaddingNeeds", "tellPart"], Transformer_Routes # [Transformer_LeavesPadding<"zero">,
     AllTypesMatch<["input", "gradient", "dinput"]>, AllTypesMatch<["weights", "dweights"]>, AllTypesMatch<["gate", "up", "dgate", "dup"]>, AllTypesMatch<["down", "ddown"]>,
     Transformer_AddsUp<"false">, Transformer_Again<"dear">, Transformer_WeightGradient<"makes">]> {
   let summary = "Gradients of the input, of the choices' weights and of the three projections";
   let description = [{
     What the activations are is found again; `-transformer-expand-experts` takes them from the `experts` of the same operands.
     The gradient of an expert without tokens is zero.
-    (C1) (C2) (C3) as in `experts`; a gradient has the type of what it is the gradient of.
+    (C1) to (C5) as in `experts`; a gradient has the type of what it is the gradient of.
     ```mlir
     %dx, %dp, %dg, %du, %dd = transformer.experts_grad silu %x, %c, %p gate %g up %u down %d of %dy : tensor<1x4x8xf32, #transformer.dims<batch, sequence, embed>>,
         tensor<1x4x2xi32, #transformer.dims<batch, sequence, choices>>, tensor<1x4x2xf32, #transformer.dims<batch, sequence, choices>>,
@@ -100,14 +123,15 @@ def Transformer_ExpertsGradOp : Transformer_TensorOp<"experts_grad", ["getFactor
   let arguments = (ins Transformer_ActivationAttr:$function, Transformer_FloatTensor:$input, Transformer_IdTensor:$choices, Transformer_FloatTensor:$weights,
                        Transformer_FloatTensor:$gate, Transformer_FloatTensor:$up, Transformer_FloatTensor:$down, Transformer_FloatTensor:$gradient,
                        Optional<Transformer_IdTensor>:$first_expert, DefaultValuedAttr<I64Attr, "0">:$total,
-                       OptionalAttr<F64Attr>:$bound, OptionalAttr<StrArrayAttr>:$exchange_axes);
+                       OptionalAttr<F64Attr>:$bound, OptionalAttr<StrArrayAttr>:$exchange_axes,
+                       OptionalAttr<I64Attr>:$capacity, DefaultValuedAttr<I64Attr, "1">:$group);
   let results = (outs Transformer_FloatTensor:$dinput, Transformer_FloatTensor:$dweights, Transformer_FloatTensor:$dgate, Transformer_FloatTensor:$dup, Transformer_FloatTensor:$ddown);
-  let assemblyFormat = "$function $input `,` $choices `,` $weights `gate` $gate `up` $up `down` $down `of` $gradient (`from` $first_expert^ `:` type($first_expert) `of` $total)? (`exchanged` $bound^ (`over` $exchange_axes^)?)? attr-dict `:` type($input) `,` type($choices) `,` type($weights) `,` type($gate) `,` type($down)";
+  let assemblyFormat = "$function $input `,` $choices `,` $weights `gate` $gate `up` $up `down` $down `of` $gradient (`from` $first_expert^ `:` type($first_expert) `of` $total)? (`exchanged` $bound^ (`over` $exchange_axes^)?)? (`capacity` $capacity^ `group` $group)? attr-dict `:` type($input) `,` type($choices) `,` type($weights) `,` type($gate) `,` type($down)";
   let extraClassDeclaration = [{
     /// Of this rank's experts, when all are chosen evenly.
     int64_t countChoices();
   }];
-  let hasVerifier = 1; // C1 C2 C3 C4
+  let hasVerifier = 1; // C1 C2 C3 C4 C5
 }
 
 /// What experts become on a rank, after partitioning: no dim is split any more.
@@ -122,7 +146,7 @@ def Transformer_SortRowsOp : Transformer_RankOp<"sort_rows", [], [AllTypesMatch<
     last; `places` is the row of each choice, -1 where it has none. Expert e has the rows from `begins[e]` to `begins[e + 1]`.
     (C1) `choices` is i32 [token dims..., choices], `places` like it; `order` and `tokens` are i32 [rows], `begins` i32 [experts + 1], with one dim each.
     (C2) there are rows for all choices that tokens with different ones can make: tokens times the lesser of choices and experts; or for `most` choices, where whoever
-         made them sees to it that there are no more.
+         made them sees to it that there are no more (`assign_slots`, `limit_choices`).
     (C3) `first_expert` is a `tensor<i32>`.
     ```mlir
     %o, %t, %p, %b = transformer.sort_rows %c : tensor<1x4x2xi32, #transformer.dims<batch, sequence, choices>>

@@ -70,6 +70,12 @@ template <typename Op> static LogicalResult verifyExperts(Op op) {
                      : !(op.getBound()->convertToDouble() >= 1))
     return op.emitOpError() << "(C4) exchanges with " << op.getBoundAttr()
                             << ", expected a number from 1 on";
+  if (op.getCapacity().value_or(1) < 1 || op.getGroup() < 1)
+    return op.emitOpError()
+           << "(C5) has a capacity of "
+           << static_cast<int64_t>(op.getCapacity().value_or(1))
+           << " in groups of " << static_cast<int64_t>(op.getGroup())
+           << ", expected 1 or more of both";
   return success();
 }
 LogicalResult ExpertsOp::verify() { return verifyExperts(*this); }
@@ -131,22 +137,15 @@ bool ExpertsGradOp::staysF32(unsigned result) {
   return getResult(result) == getDweights();
 }
 
-/// A token of the padding may choose an expert; its weight is then zero, and
-/// what that is multiplied with finite.
-template <typename Op>
-static PaddingNeeds needsOfTokens(Op op, PaddingOf of, ValueRange finite) {
+/// A token of the padding chooses no expert, so that it takes no row.
+template <typename Op> static PaddingNeeds needsOfTokens(Op op) {
   PaddingNeeds needs;
   auto numberOf = [&](Value value) {
     return static_cast<unsigned>(llvm::find(op->getOperands(), value) -
                                  op->operand_begin());
   };
-  for (StringAttr dim : dimsOf(op.getChoices()).getNames().drop_back()) {
-    if (of(op.getChoices(), dim).constant == -1)
-      continue;
-    needs.push_back({numberOf(op.getWeights()), dim, PaddingNeed::zero});
-    for (Value value : finite)
-      needs.push_back({numberOf(value), dim, PaddingNeed::finite});
-  }
+  for (StringAttr dim : dimsOf(op.getChoices()).getNames().drop_back())
+    needs.push_back({numberOf(op.getChoices()), dim, PaddingNeed::negative});
   // Of a width that ranks share unevenly; what stands behind its end is then
   // added to no sum.
   StringAttr width = dimsOf(op.getGate()).getNames()[1];
@@ -154,17 +153,11 @@ static PaddingNeeds needsOfTokens(Op op, PaddingOf of, ValueRange finite) {
     needs.push_back({numberOf(value), width, PaddingNeed::zero});
   return needs;
 }
-PaddingNeeds ExpertsOp::getPaddingNeeds(PaddingOf of) {
-  return needsOfTokens(*this, of, {getInput()});
+PaddingNeeds ExpertsOp::getPaddingNeeds(PaddingOf) {
+  return needsOfTokens(*this);
 }
-PaddingNeeds ExpertsGradOp::getPaddingNeeds(PaddingOf of) {
-  return needsOfTokens(*this, of, {getInput(), getGradient()});
-}
-
-/// Zero, but for the gradient of a weight of padding that chooses an expert.
-Padding ExpertsGradOp::getPadding(unsigned result, unsigned, PaddingOf,
-                                  function_ref<bool()>) {
-  return getResult(result) == getDweights() ? finitePadding() : zeroPadding();
+PaddingNeeds ExpertsGradOp::getPaddingNeeds(PaddingOf) {
+  return needsOfTokens(*this);
 }
 
 template <typename Op> static void countExperts(Op op, RankPart &part) {
@@ -186,7 +179,7 @@ FailureOr<SmallVector<Value>> ExpertsOp::buildGradients(OpBuilder &builder,
       getGate().getType(), getUp().getType(), getDown().getType(),
       getFunctionAttr(), getInput(), getChoices(), getWeights(), getGate(),
       getUp(), getDown(), gradients[0], getFirstExpert(), getTotalAttr(),
-      getBoundAttr(), getExchangeAxesAttr());
+      getBoundAttr(), getExchangeAxesAttr(), getCapacityAttr(), getGroupAttr());
   SmallVector<Value> result(getNumOperands());
   result[0] = grad.getDinput();
   result[2] = grad.getDweights();

@@ -1,4 +1,5 @@
-// pick: the scores of what top_k chose, and their gradient.
+// pick: the scores of what top_k chose, and their gradient; and which choices
+// an expert has room for.
 #include "dialects/transformer/Transformer.h"
 
 using namespace mlir;
@@ -87,4 +88,36 @@ FailureOr<SmallVector<Value>> PickOp::buildGradients(OpBuilder &builder,
     result[0] = PickGradOp::create(builder, getLoc(), getScores().getType(),
                                    gradients[0], getChoices());
   return result;
+}
+
+//===-- limit_choices -------------------------------------------------------//
+
+LogicalResult LimitChoicesOp::verify() {
+  auto choices = tensorType(getChoices());
+  if (choices.getRank() < 2)
+    return emitOpError() << "(C1) expected choices [first dim, other token "
+                            "dims..., choices], found "
+                         << choices;
+  auto experts = static_cast<int64_t>(getExperts()),
+       most = static_cast<int64_t>(getMost()),
+       group = static_cast<int64_t>(getGroup());
+  if (experts >= 1 && most >= 1 && group >= 1 &&
+      choices.getDimSize(0) % group == 0)
+    return success();
+  return emitOpError() << "(C2) leaves " << most << " choices of each of "
+                       << experts << " experts in groups of " << group
+                       << ", expected 1 or more of each, and a divisor of "
+                       << choices.getDimSize(0);
+}
+
+/// Which choices an expert takes depends on all tokens of a group.
+SmallVector<Factor> LimitChoicesOp::getFactors() {
+  SmallVector<Factor> factors = factorsFromNames(*this);
+  StringRef first = dimsOf(getChoices()).getNames().front();
+  for (Factor &factor : factors)
+    if (factor.name == first)
+      factor.isCounted = true; // in groups
+    else
+      factor.kind = Factor::whole;
+  return factors;
 }

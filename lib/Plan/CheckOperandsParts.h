@@ -49,7 +49,8 @@ absl::Status expectDense(const ViewInfo &found, const char *role);
 /// i32 without gaps.
 absl::Status expectNumbers(const ViewInfo &found, const char *role);
 /// i32 [tokens..., k] without gaps, and what is there for each choice, alike.
-absl::Status expectChoices(const ViewInfo &choices, const ViewInfo &places);
+absl::Status expectChoices(const ViewInfo &choices, const ViewInfo &places,
+                           const char *role = "places");
 
 inline bool isFloat(const ViewInfo &view) { return isWideFloat(view.dtype); }
 

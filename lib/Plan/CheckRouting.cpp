@@ -99,6 +99,23 @@ absl::Status checkOp(const Operands &c, const PickGrad &op) {
                     {{"dscores", op.dscores()}});
 }
 
+absl::Status checkOp(const Operands &c, const LimitChoices &op) {
+  const ViewInfo &choices = c.views[op.choices()];
+  MESHWORK_RETURN_IF_ERROR(
+      ruled("C1", expectChoices(choices, c.views[op.kept()], "kept")));
+  int64_t tokens = choices.elements / choices.shape.back();
+  if (op.experts() < 1 || op.experts() > INT32_MAX || op.most() < 1)
+    return misfit("C2", "leaves ", op.most(), " choices of each of ",
+                  op.experts(),
+                  " experts, expected 1 or more of both, and "
+                  "fewer than 2^31 experts");
+  if (op.group() < 1 || tokens % op.group() != 0)
+    return misfit("C2", "has groups of ", op.group(), " of ", tokens,
+                  " tokens, expected a divisor of these");
+  return checkApart(c, "C3", {{"choices", op.choices()}},
+                    {{"kept", op.kept()}});
+}
+
 absl::Status checkOp(const Operands &c, const SortRows &op) {
   const ViewInfo &choices = c.views[op.choices()], &order = c.views[op.order()],
                  &begins = c.views[op.begins()];

@@ -61,11 +61,11 @@ absl::Status expectNumbers(const ViewInfo &found, const char *role) {
   return expectDense(found, role);
 }
 
-absl::Status expectChoices(const ViewInfo &choices, const ViewInfo &places) {
+absl::Status expectChoices(const ViewInfo &choices, const ViewInfo &places,
+                           const char *role) {
   MESHWORK_RETURN_IF_ERROR(expectNumbers(choices, "choices"));
-  MESHWORK_RETURN_IF_ERROR(
-      expectView(places, "places", DType::i32, choices.shape));
-  MESHWORK_RETURN_IF_ERROR(expectDense(places, "places"));
+  MESHWORK_RETURN_IF_ERROR(expectView(places, role, DType::i32, choices.shape));
+  MESHWORK_RETURN_IF_ERROR(expectDense(places, role));
   if (choices.shape.empty())
     return bad("choices have no dims, expected [tokens...,k]");
   return choices.elements <= INT32_MAX

@@ -35,6 +35,13 @@ static Results evaluate(PickGradOp op, ArrayRef<Tensor> x) {
   return Tensors{pickedGradient(x[1], x[0], Tensor::zeros(op.getType()))};
 }
 
+static Results evaluate(LimitChoicesOp op, ArrayRef<Tensor> x) {
+  int64_t rows = x[0].size() / x[0].getShape().back() / x[0].getDimSize(0);
+  return Tensors{limitedChoices(x[0], static_cast<int64_t>(op.getExperts()),
+                                static_cast<int64_t>(op.getMost()),
+                                rows * static_cast<int64_t>(op.getGroup()))};
+}
+
 static Results evaluate(SortRowsOp op, ArrayRef<Tensor> x) {
   int64_t first = x.size() > 1 ? static_cast<int64_t>(x[1][0]) : 0;
   SortedRows sorted = sortedRows(x[0], first,
@@ -74,6 +81,7 @@ static Results evaluate(GroupedGradientOp op, ArrayRef<Tensor> x) {
 void addExpertRows(Evaluators &to) {
   to.add<PickOp>(evaluate);
   to.add<PickGradOp>(evaluate);
+  to.add<LimitChoicesOp>(evaluate);
   to.add<SortRowsOp>(evaluate);
   to.add<TakeRowsOp>(evaluate);
   to.add<CombineRowsOp>(evaluate);

@@ -108,6 +108,21 @@ Tensor pickedGradient(const Tensor &choices, const Tensor &dout, Tensor out) {
   return out;
 }
 
+Tensor limitedChoices(const Tensor &choices, int64_t experts, int64_t most,
+                      int64_t group) {
+  Tensor kept(choices.getShape().vec(), -1);
+  int64_t k = choices.getShape().back(), tokens = choices.size() / k;
+  for (int64_t first = 0; first < tokens; first += group) {
+    std::vector<int64_t> taken(static_cast<size_t>(experts));
+    for (int64_t i = 0; i < k; ++i)
+      for (int64_t token = first; token < first + group; ++token)
+        if (int64_t expert = within(choices[token * k + i], experts);
+            expert >= 0 && taken[expert]++ < most)
+          kept[token * k + i] = static_cast<double>(expert);
+  }
+  return kept;
+}
+
 SortedRows sortedRows(const Tensor &choices, int64_t firstExpert,
                       SortedRows sorted) {
   int64_t k = choices.getShape().back(), experts = sorted.begins.size() - 1,
@@ -184,6 +199,11 @@ static void run(const plan::PickGrad &op, Views &on) {
                           on.zeros(op.dscores())));
 }
 
+static void run(const plan::LimitChoices &op, Views &on) {
+  on.write(op.kept(), limitedChoices(on.read(op.choices()), op.experts(),
+                                     op.most(), op.group()));
+}
+
 static void run(const plan::SortRows &op, Views &on) {
   std::optional<Tensor> first = on.readIf(op.first_expert());
   SortedRows sorted = sortedRows(
@@ -223,6 +243,7 @@ static void run(const plan::GroupedGradient &op, Views &on) {
 void addRouting(Evaluators &to) {
   to.add<plan::Pick>(run);
   to.add<plan::PickGrad>(run);
+  to.add<plan::LimitChoices>(run);
   to.add<plan::SortRows>(run);
   to.add<plan::TakeRows>(run);
   to.add<plan::CombineRows>(run);

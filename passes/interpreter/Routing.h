@@ -13,6 +13,11 @@ Tensor picked(const Tensor &scores, const Tensor &choices, Tensor out);
 /// choices and dout [rows..., k], out [rows..., experts].
 Tensor pickedGradient(const Tensor &choices, const Tensor &dout, Tensor out);
 
+/// Choices [tokens..., k] in groups of so many tokens, of which an expert keeps
+/// `most`; the others are -1.
+Tensor limitedChoices(const Tensor &choices, int64_t experts, int64_t most,
+                      int64_t group);
+
 /// Choices in the order of their experts.
 struct SortedRows {
   Tensor order, tokens, places, begins;

@@ -64,6 +64,26 @@ Padding Masks::paddingOf(Value value, StringAttr dim) const {
 
 //===-- What must not be taken in -------------------------------------------//
 
+/// What is put where something must not be taken in.
+static double neutralOf(PaddingNeed::Kind need) {
+  switch (need) {
+  case PaddingNeed::finite:
+  case PaddingNeed::zero:
+    return 0;
+  case PaddingNeed::lowest:
+    return std::numeric_limits<float>::lowest();
+  case PaddingNeed::negative:
+    return -1;
+  }
+  llvm_unreachable("all kinds are there");
+}
+
+static TypedAttr constantOf(Builder &b, Value like, double number) {
+  if (like.getType().isInteger())
+    return b.getIntegerAttr(like.getType(), static_cast<int64_t>(number));
+  return b.getF32FloatAttr(static_cast<float>(number));
+}
+
 Value Masks::masked(Operation *user, Value value, StringAttr dim,
                     PaddingNeed::Kind need) {
   Value &known =
@@ -74,17 +94,16 @@ Value Masks::masked(Operation *user, Value value, StringAttr dim,
   int64_t at = dimsOf(value).find(dim);
   OwnElements mine =
       own(user, part.whole.getDimSize(at), part.sharding.dims[at], dim);
-  float neutral =
-      need == PaddingNeed::lowest ? std::numeric_limits<float>::lowest() : 0;
+  double neutral = neutralOf(need);
   OpBuilder builder(user);
-  known =
-      buildMap(builder, value.getLoc(), value.getType(), {value, mine.operand},
-               [&](ImplicitLocOpBuilder &b, ValueRange x) -> Value {
-                 Value isOwn = mine.test(b, x[1]);
-                 return arith::SelectOp::create(
-                     b, isOwn, x[0],
-                     arith::ConstantOp::create(b, b.getF32FloatAttr(neutral)));
-               });
+  known = buildMap(
+      builder, value.getLoc(), value.getType(), {value, mine.operand},
+      [&](ImplicitLocOpBuilder &b, ValueRange x) -> Value {
+        Value isOwn = mine.test(b, x[1]);
+        return arith::SelectOp::create(
+            b, isOwn, x[0],
+            arith::ConstantOp::create(b, constantOf(b, x[0], neutral)));
+      });
   inheritFacts(user, known.getDefiningOp());
   part.padding[at] = constantPadding(neutral);
   parts[known] = part;
@@ -94,9 +113,10 @@ Value Masks::masked(Operation *user, Value value, StringAttr dim,
 void Masks::require(OpOperand &operand, StringAttr dim,
                     PaddingNeed::Kind need) {
   Padding padding = paddingOf(operand.get(), dim);
-  bool fits = need == PaddingNeed::finite
-                  ? padding.isFinite
-                  : need == PaddingNeed::zero && padding.isZero();
+  bool fits =
+      need == PaddingNeed::finite
+          ? padding.isFinite
+          : need != PaddingNeed::lowest && padding.constant == neutralOf(need);
   if (!fits && !padding.isReal)
     operand.set(masked(operand.getOwner(), operand.get(), dim, need));
 }

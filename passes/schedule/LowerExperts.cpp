@@ -91,6 +91,19 @@ static LogicalResult emit(transformer::PickGradOp op, Lowering &to) {
                                     result);
 }
 
+static LogicalResult emit(transformer::LimitChoicesOp op, Lowering &to) {
+  RowViews views(op, to);
+  Value choices = views.readRows(op.getChoices()),
+        kept = views.writeRows(op.getResult());
+  auto type = tensorType(op.getChoices());
+  int64_t tokens = type.getNumElements() / type.getShape().back(),
+          group =
+              tokens / type.getDimSize(0) * static_cast<int64_t>(op.getGroup());
+  return make<schedule::LimitChoicesOp>(
+      op, 0, views, to, op.getExpertsAttr(), op.getMostAttr(),
+      to.builder.getI64IntegerAttr(group), choices, kept);
+}
+
 static LogicalResult emit(transformer::SortRowsOp op, Lowering &to) {
   RowViews views(op, to);
   Value choices = views.readRows(op.getChoices()),
@@ -180,10 +193,10 @@ static LogicalResult emit(transformer::GroupedGradientOp op, Lowering &to) {
 
 void attachExperts(MLIRContext *context) {
   attach<Computing, transformer::PickOp, transformer::PickGradOp,
-         transformer::SortRowsOp, transformer::AssignSlotsOp,
-         transformer::TakeRowsOp, transformer::CombineRowsOp,
-         transformer::GroupedProductOp, transformer::GroupedGradientOp>(
-      context);
+         transformer::LimitChoicesOp, transformer::SortRowsOp,
+         transformer::AssignSlotsOp, transformer::TakeRowsOp,
+         transformer::CombineRowsOp, transformer::GroupedProductOp,
+         transformer::GroupedGradientOp>(context);
 }
 
 } // namespace meshwork::schedule

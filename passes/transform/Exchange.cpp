@@ -56,7 +56,11 @@ public:
   Exchange(Op op, const ExchangedOperands &operands, BuiltRows &built)
       : op(op), of(operands), sizes(op, countRanks(op, of.axes)), built(built),
         builder(op), facts(builder, op) {
-    of.mixture.most = sizes.ranks * sizes.most;
+    int64_t most = sizes.ranks * sizes.most;
+    std::optional<int64_t> ofCapacity =
+        of.mixture.most; // for one rank's tokens
+    of.mixture.most =
+        std::min(most, ofCapacity ? sizes.ranks * *ofCapacity : most);
   }
 
   FailureOr<SmallVector<Value>> run() {

@@ -47,14 +47,27 @@ struct MixtureOperands {
   transformer::Activation function;
   mlir::Value input, choices, weights, gate, up, down, first;
   int64_t about; // choices of these experts, when all are chosen evenly
-  std::optional<int64_t> most = {}; // of these experts' choices, in all
+  std::optional<int64_t> most; // of these experts' choices, in all
 
   template <typename Op>
   explicit MixtureOperands(Op op)
       : function(op.getFunction()), input(op.getInput()),
         choices(op.getChoices()), weights(op.getWeights()), gate(op.getGate()),
         up(op.getUp()), down(op.getDown()), first(op.getFirstExpert()),
-        about(op.countChoices()) {}
+        about(op.countChoices()), most(capacityOf(op)) {}
+
+private:
+  /// Of all these experts, in all groups that are here.
+  template <typename Op> static std::optional<int64_t> capacityOf(Op op) {
+    if constexpr (requires { op.getCapacity(); })
+      if (op.getCapacity())
+        return llvm::divideCeil(
+                   transformer::tensorType(op.getChoices()).getDimSize(0),
+                   static_cast<int64_t>(op.getGroup())) *
+               static_cast<int64_t>(*op.getCapacity()) *
+               transformer::tensorType(op.getGate()).getDimSize(0);
+    return {};
+  }
 };
 
 class ExpertRows {

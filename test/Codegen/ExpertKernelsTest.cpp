@@ -101,6 +101,34 @@ TEST(ExpertKernels, SortRows) {
   expectSorted(many, test::choicesOf(many), 0, many.experts, many.choices());
 }
 
+void expectLimited(const test::Shape &s, const Values &choices, int64_t experts,
+                   int64_t most, int64_t group) {
+  std::string all = numbersType({s.tokens, s.k});
+  Instructions code(view("choices", all) + view("kept", all, 0, "b") +
+                    "schedule.limit_choices \"l\" flops 0 bytes 0 %choices "
+                    "experts " +
+                    std::to_string(experts) + " most " + std::to_string(most) +
+                    " group " + std::to_string(group) + " to %kept : " + all +
+                    " to " + all);
+  Buffer<int32_t> from(numbers(choices)), kept(choices.size());
+  code.run(0, from, kept);
+  EXPECT_EQ(valuesOf(kept), test::limited(choices, s.k, experts, most, group));
+}
+
+TEST(ExpertKernels, LimitChoices) {
+  for (const test::Shape &s : test::shapes)
+    for (int64_t most : {int64_t{1}, s.tokens / 3 + 1})
+      for (int64_t group : {int64_t{1}, s.tokens})
+        expectLimited(s, test::choicesOf(s), s.experts, most, group);
+  // Several parts of a group, and more experts than threads.
+  test::Shape groups{1400, 3, 8}, many{40, 2, 1100}, few{24, 3, 8};
+  expectLimited(groups, test::choicesOf(groups), 8, 90, 700);
+  expectLimited(many, test::choicesOf(many), many.experts, 1, 20);
+  for (double choice : {test::lowest, test::highest, 3.0})
+    for (int64_t experts : {3, 4})
+      expectLimited(few, Values(few.choices(), choice), experts, 5, 8);
+}
+
 /// `most` choices of a rank in a round.
 void expectSlots(const Values &choices, int64_t k, int64_t ranks, int64_t slots,
                  int64_t most) {

@@ -48,7 +48,8 @@ COMPARED = {
     "llama-30m-delayed": {"from": "llama-30m", "precisions": ["fp8-delayed"],
                           "sections": {"precision": {"weight_casts": "step"}}},
     # Experts: on one rank, and on two that send each other tokens, in as many rounds as it takes.
-    "mixtral": {"from": "mixtral", "changes": MIXTURE, "precisions": ["bf16", "f32"]},
+    "mixtral": {"from": "mixtral", "changes": MIXTURE, "precisions": ["bf16", "f32"],
+                "sections": {"experts": {"capacity": 1.0}}},
     "mixtral-exchanged": {"from": "mixtral", "changes": MIXTURE, "precisions": ["bf16"], "axes": {"ep": 2},
                           "micro": 1, "sections": EXCHANGE, "options": ["--share-gpu"]},
     # Norms whose rows a block walks in loops, their gradients too: wider than 8192.

@@ -8,7 +8,7 @@ import cases
 
 # Instructions that move bytes and compute next to nothing.
 MEMORY_BOUND = ("Launch", "Embedding", "EmbeddingGrad", "CopyBlock", "Fill", "TopK", "Pick", "PickGrad", "SortRows",
-                "TakeRows", "CombineRows", "AssignSlots")
+                "TakeRows", "CombineRows", "AssignSlots", "LimitChoices")
 WORTH_MS = 0.02
 SLOW_SHARE = 0.85
 

@@ -113,6 +113,36 @@ TEST(PlanCheckExperts, picks) {
   });
 }
 
+TEST(PlanCheckExperts, limitedChoices) {
+  using With = Changed<LimitChoicesT>;
+  Refusals<LimitChoicesT> limit{[](With &w) {
+    w.op.choices = w.numbers({2, 6, 3});
+    w.op.kept = w.numbers({2, 6, 3});
+    w.op.experts = 4;
+    w.op.most = 2;
+    w.op.group = 6;
+  }};
+  limit.accepts([](With &) {});
+  limit.accepts([](With &w) { w.op.group = 12; });
+  limit.refuses("choices is f32[2,6,3], expected i32",
+                [](With &w) { w.op.choices = w.floats({2, 6, 3}); });
+  limit.refuses("choices is i32[2,6,3] with gaps",
+                [](With &w) { w.stride(w.op.choices, {3, 6, 1}); });
+  limit.refuses("kept is i32[12,3], expected i32[2,6,3]",
+                [](With &w) { w.op.kept = w.numbers({12, 3}); });
+  limit.refuses("leaves 2 choices of each of 0 experts",
+                [](With &w) { w.op.experts = 0; });
+  limit.refuses("leaves 2 choices of each of 4294967296 experts",
+                [](With &w) { w.op.experts = int64_t{1} << 32; });
+  limit.refuses("leaves 0 choices", [](With &w) { w.op.most = 0; });
+  for (int64_t group : {-6, 0, 5, 24})
+    limit.refuses("has groups of " + std::to_string(group) + " of 12 tokens",
+                  [group](With &w) { w.op.group = group; });
+  limit.refuses("kept and choices share bytes", [](With &w) {
+    w.op.kept = w.over(w.op.choices, DType::i32, {2, 6, 3});
+  });
+}
+
 TEST(PlanCheckExperts, sortsOfRows) {
   using With = Changed<SortRowsT>;
   Refusals<SortRowsT> sort{[](With &w) {

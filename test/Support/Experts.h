@@ -79,6 +79,22 @@ inline Sorted sortedRows(const Values &choices, int64_t k, double first,
   return sorted;
 }
 
+/// For each choice the others of its group are looked at, by their order.
+inline Values limited(const Values &choices, int64_t k, int64_t experts,
+                      int64_t most, int64_t group) {
+  Values kept(choices.size(), -1);
+  for (size_t c = 0; c < choices.size(); ++c) {
+    int64_t first = static_cast<int64_t>(c) / k / group * group * k, before = 0;
+    auto turn = [&](int64_t at) { return std::pair(at % k, at / k); };
+    for (int64_t other = first; other < first + group * k; ++other)
+      before += choices[other] == choices[c] &&
+                turn(other) < turn(static_cast<int64_t>(c));
+    if (expertOf(choices[c], 0, experts) >= 0 && before < most)
+      kept[c] = choices[c];
+  }
+  return kept;
+}
+
 /// As Plan.fbs says, of `ranks` ranks with two experts each.
 struct Assigned {
   Values slots, ranks, places;

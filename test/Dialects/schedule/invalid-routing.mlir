@@ -410,3 +410,55 @@ schedule.program @p {
     schedule.assign_slots "x" flops 0 bytes 0 %c experts 2 most 4 to %s, %r, %p, %l : memref<2x3xi32, strided<[3, 1]>> to memref<4x1xi32, strided<[1, 1]>>, memref<2x2xi32, strided<[2, 1]>>, memref<4x2xi32, strided<[2, 1]>>, memref<i32, strided<[]>>
   }
 }
+
+// -----
+
+schedule.program @p {
+  %b0 = schedule.buffer "a" activations persistent : memref<2048xi8>
+  %b1 = schedule.buffer "b" activations persistent : memref<2048xi8>
+  schedule.list forward {
+    %c = schedule.view %b0 at 0 : memref<2048xi8> to memref<2x3xi32, strided<[3, 1]>>
+    %k = schedule.view %b1 at 0 : memref<2048xi8> to memref<3x2xi32, strided<[2, 1]>>
+    // expected-error@+1 {{'schedule.limit_choices' op (C1) kept is i32[3,2], expected i32[2,3]}}
+    schedule.limit_choices "x" flops 0 bytes 0 %c experts 4 most 1 group 2 to %k : memref<2x3xi32, strided<[3, 1]>> to memref<3x2xi32, strided<[2, 1]>>
+  }
+}
+
+// -----
+
+schedule.program @p {
+  %b0 = schedule.buffer "a" activations persistent : memref<2048xi8>
+  %b1 = schedule.buffer "b" activations persistent : memref<2048xi8>
+  schedule.list forward {
+    %c = schedule.view %b0 at 0 : memref<2048xi8> to memref<2x3xi32, strided<[3, 1]>>
+    %k = schedule.view %b1 at 0 : memref<2048xi8> to memref<2x3xi32, strided<[3, 1]>>
+    // expected-error@+1 {{'schedule.limit_choices' op (C2) leaves 1 choices of each of 0 experts}}
+    schedule.limit_choices "x" flops 0 bytes 0 %c experts 0 most 1 group 2 to %k : memref<2x3xi32, strided<[3, 1]>> to memref<2x3xi32, strided<[3, 1]>>
+  }
+}
+
+// -----
+
+schedule.program @p {
+  %b0 = schedule.buffer "a" activations persistent : memref<2048xi8>
+  %b1 = schedule.buffer "b" activations persistent : memref<2048xi8>
+  schedule.list forward {
+    %c = schedule.view %b0 at 0 : memref<2048xi8> to memref<2x3xi32, strided<[3, 1]>>
+    %k = schedule.view %b1 at 0 : memref<2048xi8> to memref<2x3xi32, strided<[3, 1]>>
+    // expected-error@+1 {{'schedule.limit_choices' op (C2) has groups of 3 of 2 tokens, expected a divisor of these}}
+    schedule.limit_choices "x" flops 0 bytes 0 %c experts 4 most 1 group 3 to %k : memref<2x3xi32, strided<[3, 1]>> to memref<2x3xi32, strided<[3, 1]>>
+  }
+}
+
+// -----
+
+schedule.program @p {
+  %b0 = schedule.buffer "a" activations persistent : memref<2048xi8>
+  %b1 = schedule.buffer "b" activations persistent : memref<2048xi8>
+  schedule.list forward {
+    %c = schedule.view %b0 at 0 : memref<2048xi8> to memref<2x3xi32, strided<[3, 1]>>
+    %k = schedule.view %b0 at 0 : memref<2048xi8> to memref<2x3xi32, strided<[3, 1]>>
+    // expected-error@+1 {{'schedule.limit_choices' op (C3) kept and choices share bytes of buffer "a", expected what is written to lie apart}}
+    schedule.limit_choices "x" flops 0 bytes 0 %c experts 4 most 1 group 2 to %k : memref<2x3xi32, strided<[3, 1]>> to memref<2x3xi32, strided<[3, 1]>>
+  }
+}

@@ -77,6 +77,8 @@ schedule.program @rank {
     %last = schedule.view %experts at 896 : memref<1024xi8> to memref<i32, strided<[]>>
     // CHECK: schedule.assign_slots "exchange" flops 0 bytes 164 %{{[a-z0-9_]+}} experts 4 most 8 to %
     schedule.assign_slots "exchange" flops 0 bytes 164 %choices experts 4 most 8 to %slots, %ranks, %slot_places, %last : !choices to memref<4x2xi32, strided<[2, 1]>>, !choices, memref<8x2xi32, strided<[2, 1]>>, memref<i32, strided<[]>>
+    // CHECK: schedule.limit_choices "limit" flops 0 bytes 64 %{{[a-z0-9_]+}} experts 4 most 1 group 2 to %
+    schedule.limit_choices "limit" flops 0 bytes 64 %choices experts 4 most 1 group 2 to %ranks : !choices to !choices
     // CHECK: schedule.sort_rows "experts" {{.*}} from %{{.*}} most 8 to %
     schedule.sort_rows "experts" flops 0 bytes 144 %choices from %number : !number most 8 to %sorted_order, %sorted_tokens, %sorted_places, %sorted_begins : !choices to !list, !list, !choices, !begins
     // CHECK: schedule.sort_rows "experts" flops 0 bytes 140 %{{[a-z0-9_]+}} to %

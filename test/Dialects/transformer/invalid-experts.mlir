@@ -10,6 +10,27 @@ func.func @f(%s: tensor<3x8xbf16, #sr>, %c: tensor<3x2xi32, #sk>) {
 }
 
 // -----
+func.func @f(%c: tensor<3xi32, #transformer.dims<choices>>) {
+  // expected-error@+1 {{'transformer.limit_choices' op (C1) expected choices [first dim, other token dims..., choices], found 'tensor<3xi32}}
+  %0 = transformer.limit_choices %c experts 4 most 1 : tensor<3xi32, #transformer.dims<choices>>
+  return
+}
+
+// -----
+func.func @f(%c: tensor<3x2xi32, #transformer.dims<sequence, choices>>) {
+  // expected-error@+1 {{'transformer.limit_choices' op (C2) leaves 1 choices of each of 4 experts in groups of 2, expected 1 or more of each, and a divisor of 3}}
+  %0 = transformer.limit_choices %c experts 4 most 1 group 2 : tensor<3x2xi32, #transformer.dims<sequence, choices>>
+  return
+}
+
+// -----
+func.func @f(%c: tensor<3x2xi32, #transformer.dims<sequence, choices>>) {
+  // expected-error@+1 {{'transformer.limit_choices' op (C2) leaves -1 choices of each of 0 experts}}
+  %0 = transformer.limit_choices %c experts 0 most -1 : tensor<3x2xi32, #transformer.dims<sequence, choices>>
+  return
+}
+
+// -----
 #sr = #transformer.dims<sequence, routed>
 #sk = #transformer.dims<sequence, choices>
 func.func @f(%s: tensor<4x8xf32, #sr>, %c: tensor<3x2xi32, #sk>) {
@@ -229,6 +250,30 @@ func.func @f(%x: !x, %c: !c, %p: !p, %u: !up, %d: !down) {
 func.func @f(%x: !x, %c: !c, %p: !p, %u: !up, %d: !down) {
   // expected-error@+1 {{'transformer.experts_grad' op (C4) exchanges with 0x7FF8000000000000 : f64, expected a number from 1 on}}
   %0:5 = transformer.experts_grad silu %x, %c, %p gate %u up %u down %d of %x exchanged 0x7FF8000000000000 : !x, !c, !p, !up, !down
+  return
+}
+
+// -----
+!x = tensor<3x4xf32, #transformer.dims<sequence, embed>>
+!c = tensor<3x2xi32, #transformer.dims<sequence, choices>>
+!p = tensor<3x2xf32, #transformer.dims<sequence, choices>>
+!up = tensor<5x6x4xf32, #transformer.dims<experts, expert_ffn, embed>>
+!down = tensor<5x4x6xf32, #transformer.dims<experts, embed, expert_ffn>>
+func.func @f(%x: !x, %c: !c, %p: !p, %u: !up, %d: !down) {
+  // expected-error@+1 {{'transformer.experts' op (C5) has a capacity of 0 in groups of 1, expected 1 or more of both}}
+  %0 = transformer.experts silu %x, %c, %p gate %u up %u down %d capacity 0 group 1 : !x, !c, !p, !up, !down
+  return
+}
+
+// -----
+!x = tensor<3x4xf32, #transformer.dims<sequence, embed>>
+!c = tensor<3x2xi32, #transformer.dims<sequence, choices>>
+!p = tensor<3x2xf32, #transformer.dims<sequence, choices>>
+!up = tensor<5x6x4xf32, #transformer.dims<experts, expert_ffn, embed>>
+!down = tensor<5x4x6xf32, #transformer.dims<experts, embed, expert_ffn>>
+func.func @f(%x: !x, %c: !c, %p: !p, %u: !up, %d: !down) {
+  // expected-error@+1 {{'transformer.experts_grad' op (C5) has a capacity of 2 in groups of 0, expected 1 or more of both}}
+  %0:5 = transformer.experts_grad silu %x, %c, %p gate %u up %u down %d of %x capacity 2 group 0 : !x, !c, !p, !up, !down
   return
 }
 

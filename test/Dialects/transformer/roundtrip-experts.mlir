@@ -29,6 +29,14 @@ func.func @whole(%x: !x, %r: !r, %c: !c, %g: !up, %u: !up, %d: !down, %first: te
   %z = transformer.experts gelu %x, %c, %p gate %g up %u down %d from %first : tensor<i32> of 12 exchanged 1.25 over ["ep"] : !x, !c, !p, !up, !down
   // CHECK: transformer.experts_grad gelu {{.*}} of %{{.*}} exchanged 1.000000e+00 : tensor<2x3x4xf32
   %ex, %ep, %eg, %eu, %ed = transformer.experts_grad gelu %x, %c, %p gate %g up %u down %d of %y exchanged 1.0 : !x, !c, !p, !up, !down
+  // CHECK: %[[K:.*]] = transformer.limit_choices %{{.*}} experts 6 most 2 group 2 : tensor<2x3x2xi32
+  %k = transformer.limit_choices %c experts 6 most 2 group 2 : !c
+  // CHECK: transformer.limit_choices %{{.*}} experts 6 most 1 : tensor<2x3x2xi32
+  %k1 = transformer.limit_choices %c experts 6 most 1 : !c
+  // CHECK: transformer.experts gelu %{{.*}}, %[[K]], %{{.*}} capacity 2 group 2 : tensor<2x3x4xf32
+  %ky = transformer.experts gelu %x, %k, %p gate %g up %u down %d capacity 2 group 2 : !x, !c, !p, !up, !down
+  // CHECK: transformer.experts_grad gelu %{{.*}}, %[[K]], {{.*}} capacity 2 group 2 : tensor<2x3x4xf32
+  %kx, %kp, %kg, %ku, %kd = transformer.experts_grad gelu %x, %k, %p gate %g up %u down %d of %y capacity 2 group 2 : !x, !c, !p, !up, !down
   return
 }
 

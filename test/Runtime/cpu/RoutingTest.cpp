@@ -123,6 +123,42 @@ TEST(SortRows, WritesNothingPastTheRows) {
   checkSort(s, Values(s.choices(), lowest), lowest, 4, 51);
 }
 
+void checkLimit(const Shape &s, const Values &choices, int64_t experts,
+                int64_t most, int64_t group) {
+  TestProgram program;
+  plan::LimitChoicesT op;
+  op.choices = program.add(DType::i32, {s.tokens, s.k}, choices);
+  op.kept = program.add(DType::i32, {s.tokens, s.k});
+  op.experts = experts, op.most = most, op.group = group;
+  runBoth(program, op);
+  EXPECT_EQ(program.read(op.kept), limited(choices, s.k, experts, most, group));
+}
+
+TEST(LimitChoices, LeavesTheFirstOfEachExpertInAGroup) {
+  for (const Shape &s : shapes)
+    for (int64_t most : {int64_t{1}, s.tokens / 3 + 1, s.tokens})
+      for (int64_t group : {int64_t{1}, s.tokens})
+        checkLimit(s, choicesOf(s), s.experts, most, group);
+  Shape s{24, 3, 8};
+  for (int64_t group : {2, 4, 12})
+    checkLimit(s, choicesOf(s), s.experts, 2, group);
+  for (double choice : {lowest, highest, 3.0}) { // none of four experts, or one
+    Values equal(s.choices(), choice);
+    checkLimit(s, equal, 4, 5, 8);
+    checkLimit(s, equal, 3, 5, 8);
+  }
+}
+
+TEST(LimitChoices, FirstChoicesComeBeforeSecondOnes) {
+  TestProgram program;
+  plan::LimitChoicesT op;
+  op.choices = program.add(DType::i32, {3, 2}, {0, 1, 1, 0, 2, 1});
+  op.kept = program.add(DType::i32, {3, 2});
+  op.experts = 3, op.most = 1, op.group = 3;
+  runBoth(program, op);
+  EXPECT_EQ(program.read(op.kept), (Values{0, -1, 1, -1, 2, -1}));
+}
+
 /// `most` choices of a rank in a round; 0: as many as its slots can bring.
 void checkSlots(const Values &choices, int64_t k, int64_t ranks, int64_t slots,
                 int64_t most = 0) {
@@ -322,6 +358,13 @@ TEST(Routing, RefusesOtherTypesAndSizes) {
   sort.places = numbers, sort.begins = other;
   EXPECT_EQ(messageOf(sort), "instruction \"under.test\" (SortRows): there "
                              "are 8 tokens, expected 3");
+  plan::LimitChoicesT limit;
+  limit.choices = limit.kept = numbers;
+  limit.experts = limit.most = 1, limit.group = 3;
+  EXPECT_EQ(messageOf(limit), "instruction \"under.test\" (LimitChoices): "
+                              "expected experts, room for a choice of each, a "
+                              "group that divides the tokens, and fewer than "
+                              "2^31 choices");
   plan::AssignSlotsT slots;
   slots.experts = 1, slots.choices = slots.ranks = numbers;
   slots.slots = slots.places = numbers, slots.last = one;

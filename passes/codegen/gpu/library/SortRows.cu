@@ -2,25 +2,11 @@
 // by a block, sums of the counts say where its choices go, and a block puts
 // them there. A thread has an expert and walks its part's choices in their
 // order, so there are no atomics, and equal choices stay in order.
+#include "passes/codegen/gpu/library/Choices.h"
 #include "passes/codegen/gpu/library/Warp.h"
 
 namespace meshwork {
 namespace {
-
-/// Choices [begin, end) of the block.
-struct Part {
-  i64 begin, end;
-
-  __device__ Part(i64 choices, i64 ofPart)
-      : begin(blockInGrid() * ofPart),
-        end(begin + ofPart < choices ? begin + ofPart : choices) {}
-};
-
-/// Shared by the block.
-constexpr i32 choicesAtOnce = 1024;
-__device__ inline i32 *sharedChoices() {
-  return reinterpret_cast<i32 *>(meshwork_shared);
-}
 
 struct BlockSum {
   i32 before, sum; // of the threads before this one, and of all
@@ -39,22 +25,6 @@ __device__ inline BlockSum sumBefore(i32 own, i64 threads) {
   }
   return sum;
 }
-
-/// `visit(choice)` for this thread's expert's choices of the part, ascending.
-template <typename Visit>
-__device__ inline void forEachOf(i64 expert, const i32 *choices, i64 first,
-                                 const Part &part, i64 threads, Visit visit) {
-  for (i64 begin = part.begin; begin < part.end; begin += choicesAtOnce) {
-    i32 count = smallerOf(choicesAtOnce, static_cast<i32>(part.end - begin));
-    meetBlock();
-    for (i64 i = threadInBlock(); i < count; i += threads)
-      sharedChoices()[i] = choices[begin + i];
-    meetBlock();
-    for (i32 i = 0; i < count; ++i)
-      if (sharedChoices()[i] - first == expert)
-        visit(begin + i);
-  }
-}
 } // namespace
 
 /// counts[part, e] = how many choices of a block's part are expert first + e,
@@ -64,15 +34,10 @@ DEVICE_FUNCTION void meshwork_count_choices(const i32 *choices,
                                             i64 hasFirst, i64 threads,
                                             i64 numChoices, i64 ofPart,
                                             i64 experts) {
-  Part part(numChoices, ofPart);
-  for (i64 begin = 0; begin < experts; begin += threads) {
-    i64 expert = begin + threadInBlock();
-    i32 count = 0;
-    forEachOf(expert, choices, hasFirst ? *first : 0, part, threads,
-              [&](i64) { ++count; });
-    if (expert < experts)
-      counts[blockInGrid() * experts + expert] = count;
-  }
+  countOf(
+      Part(blockInGrid(), ofPart, numChoices), threads, hasFirst ? *first : 0,
+      experts, [&](i64 choice) { return choices[choice]; },
+      counts + blockInGrid() * experts);
 }
 
 /// One block: counts become the row at which a part's choices of an expert
@@ -114,7 +79,7 @@ DEVICE_FUNCTION void meshwork_place_rows(const i32 *choices, const i32 *first,
                                          i64 hasFirst, i64 threads,
                                          i64 numChoices, i64 ofPart,
                                          i64 experts, i64 k, i64 rows) {
-  Part part(numChoices, ofPart);
+  Part part(blockInGrid(), ofPart, numChoices);
   i64 offset = hasFirst ? *first : 0;
   for (i64 i = part.begin + threadInBlock(); i < part.end; i += threads)
     if (static_cast<u64>(choices[i] - offset) >= static_cast<u64>(experts))
@@ -123,7 +88,8 @@ DEVICE_FUNCTION void meshwork_place_rows(const i32 *choices, const i32 *first,
     i64 expert = begin + threadInBlock();
     i32 row = expert < experts ? counts[blockInGrid() * experts + expert] : 0;
     bool isThere = expert < experts;
-    forEachOf(expert, choices, offset, part, threads, [&](i64 choice) {
+    auto load = [&](i64 choice) { return choices[choice]; };
+    forEachOf(offset + expert, part, threads, load, [&](i64 choice) {
       if (!isThere)
         return;
       places[choice] = row < rows ? row : -1;
