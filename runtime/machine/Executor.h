@@ -8,7 +8,9 @@
 #include "runtime/comm/Mesh.h"
 #include "runtime/comm/Transport.h"
 #include "runtime/machine/Cpus.h"
+#include <algorithm>
 #include <optional>
+#include <utility>
 
 namespace meshwork::runtime {
 
@@ -157,8 +159,17 @@ public:
   virtual absl::StatusOr<double> measureMatmulTflops(plan::DType type) = 0;
   /// Communication that instructions waited for, since the last call.
   virtual CommTimes takeTimes() = 0;
+  /// The most turns that a counted repeat has run since the last call; none:
+  /// there was no such repeat.
+  std::optional<uint32_t> takeMostTurns() {
+    return std::exchange(mostTurns, std::nullopt);
+  }
+  void noteTurns(uint32_t turns) {
+    mostTurns = std::max(turns, mostTurns.value_or(0));
+  }
 
 private:
+  std::optional<uint32_t> mostTurns;
   /// Here one that is ready when it starts: `run` returns at the end.
   virtual absl::StatusOr<std::unique_ptr<Readout>>
   makeReadout(uint64_t numbers);

@@ -72,6 +72,8 @@ absl::StatusOr<int32_t> Way::readCount(const plan::Turn &gate) const {
   MESHWORK_RETURN_IF_ERROR(
       executor.read(program.placeIn(where, view),
                     {reinterpret_cast<std::byte *>(&count), sizeof(count)}));
+  if (count >= 0)
+    executor.noteTurns(static_cast<uint32_t>(count));
   return count;
 }
 } // namespace

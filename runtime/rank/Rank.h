@@ -127,6 +127,7 @@ public:
   }
   /// Waiting and moving since the last call.
   CommTimes takeTimes() { return executor->takeTimes(); }
+  std::optional<uint32_t> takeMostTurns() { return executor->takeMostTurns(); }
 
 private:
   using Read = absl::Status (Executor::*)(uint64_t, absl::Span<std::byte>);

@@ -20,6 +20,7 @@ struct OpenStep {
   bool isLast = false;
   std::string saved; // what the step's end tells of a save
   bool isSkipped = false;
+  std::optional<uint32_t> turns = {}; // Executor::takeMostTurns
 };
 
 /// Where a rank's run begins, and whether that is in --checkpoint already.

@@ -24,6 +24,7 @@ struct StepEnd {
   int64_t wallNs = 0;
   CommTimes comm;
   float saturated = -1; // Rank::Look; -1: none
+  int64_t turns = -1;   // OpenStep; -1: none
 };
 
 double ms(int64_t ns) { return static_cast<double>(ns) / 1e6; }
@@ -140,6 +141,7 @@ Trainer::Job::updateStep(uint32_t rank, uint64_t step) {
                                : me.runUpdate(recorders[rank].get()));
   open.comm = me.takeTimes();
   open.comm.waitNs += waited;
+  open.turns = me.takeMostTurns();
   open.isLast = (all & stopAfterStep) != 0 || step + 1 == options.steps;
   if (uint32_t stop = (all & ~goesOn) / signals;
       stop && step + 1 < options.steps)
@@ -192,6 +194,8 @@ absl::Status Trainer::Job::refuseStep(uint32_t rank, const OpenStep &open,
 
 absl::Status Trainer::Job::closeStep(uint32_t rank, const OpenStep &open) {
   StepEnd spent{0, open.comm, open.look.saturated.value_or(-1)};
+  if (open.turns)
+    spent.turns = *open.turns;
   MESHWORK_ASSIGN_OR_RETURN(spent.wallNs, ranks[rank]->end(open.step));
   // A host that is ahead waits while its device works on the step before.
   spent.comm.waitNs = std::min(
@@ -210,7 +214,7 @@ absl::Status Trainer::Job::closeStep(uint32_t rank, const OpenStep &open) {
 /// The loss and the rest are the same on every rank, but for times.
 void Trainer::Job::report(uint32_t rank, StepReport mine,
                           absl::Span<const std::string> times) {
-  int64_t wallNs = 0, moveNs = 0, waitNs = 0;
+  int64_t wallNs = 0, moveNs = 0, waitNs = 0, turns = -1;
   for (const std::string &text : times) {
     StepEnd of = valueOf<StepEnd>(text);
     // Stages of a pipeline have tensors of their own, other ranks the same.
@@ -219,7 +223,11 @@ void Trainer::Job::report(uint32_t rank, StepReport mine,
     wallNs += of.wallNs;
     moveNs += of.comm.moveNs;
     waitNs += of.comm.waitNs;
+    turns = std::max(turns, of.turns);
   }
+  // Of an exchange; the first round is in no repeat.
+  if (turns >= 0)
+    mine.metrics.push_back({"rounds", {}, {static_cast<float>(turns + 1)}});
   double count = static_cast<double>(times.size());
   mine.stepMs = ms(wallNs) / count;
   mine.computeMs = ms(wallNs - moveNs - waitNs) / count;

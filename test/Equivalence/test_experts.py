@@ -2,6 +2,7 @@
 whoever has which expert; files and checkpoints know nothing of the mesh; the worst routers run.
 """
 import json
+import math
 import pathlib
 import shutil
 import unittest
@@ -162,6 +163,20 @@ class Experts(unittest.TestCase):
                 with self.subTest(name, choices=choices, is_even=is_even, axes=axes, **sections):
                     run = self.space.train(self.plan(config, axes, **sections), self.data, 1, lr=0, init=init)
                     self.check(run, expected)
+                    if sections and is_even:
+                        self.assertEqual(run.metrics[0].get("rounds", 1), self.most_rounds(choices))
+                    elif sections:
+                        self.assertLessEqual(run.metrics[0].get("rounds", 1), self.most_rounds(choices))
+
+    @staticmethod
+    def most_rounds(choices, experts=8, ranks=4, tokens=SEQUENCE):
+        """With a bound of 1 (PARALLELISM.md): a round of the worst routing takes as many tokens as find a slot each,
+        and a row for each choice."""
+        elsewhere = math.comb(experts - experts // ranks, choices) / math.comb(experts, choices)
+        slots = min(tokens, math.ceil(tokens * (1 - elsewhere)))
+        rows = math.ceil(tokens * choices / ranks)
+        of_token = min(choices, experts // ranks)
+        return math.ceil(tokens / min(slots, max(rows, of_token) // of_token))
 
     def test_auto_takes_less_time(self):
         """By what explain says of either."""
