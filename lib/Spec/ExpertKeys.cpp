@@ -9,6 +9,40 @@
 namespace meshwork::spec {
 namespace {
 
+/// "dropless", or a number.
+Key expertsCapacity() {
+  Key key{"experts", "capacity", "\"dropless\", or a number from 0.001 to 1e6",
+          {},        {},         false,
+          {}};
+  key.read = [](const Value &value, Spec &spec) {
+    bool isNumber =
+        value.kind == Value::Kind::integer || value.kind == Value::Kind::number;
+    bool isWord = value.kind == Value::Kind::string && value.text == "dropless";
+    if (!isWord && !(isNumber && value.number >= 1e-3 && value.number <= 1e6))
+      return false;
+    spec.experts.capacity = isWord ? std::nullopt : std::optional(value.number);
+    return true;
+  };
+  key.print = [](const Spec &s) -> std::optional<std::string> {
+    if (!s.experts.capacity)
+      return std::nullopt;
+    return tomlNumber(*s.experts.capacity);
+  };
+  return key;
+}
+
+Key expertsGroup() {
+  Key key = count("experts", "group",
+                  [](Spec &s) -> uint32_t & { return s.experts.group; });
+  key.required = false;
+  key.print = [](const Spec &s) -> std::optional<std::string> {
+    if (s.experts.group == 1)
+      return std::nullopt;
+    return std::to_string(s.experts.group);
+  };
+  return key;
+}
+
 Key expertsExchange() {
   Key key = word<Exchange>("experts", "exchange", [](Spec &s) -> Exchange & {
     return s.experts.exchange;
@@ -69,6 +103,8 @@ Key coefficient(const char *name, std::optional<double> Experts::*field) {
 } // namespace
 
 void addExpertKeys(std::vector<Key> &keys) {
+  keys.push_back(expertsCapacity());
+  keys.push_back(expertsGroup());
   keys.push_back(expertsExchange());
   keys.push_back(expertsBound());
   keys.push_back(expertsBalance());

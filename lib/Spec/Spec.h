@@ -43,6 +43,12 @@ enum class Exchange { byCost, gathered, allToAll };
 enum class Balance { ofModel, ofLayer, none };
 
 struct Experts {
+  /// Room of an expert for choices of a group of sequences, by how many it gets
+  /// when all are chosen evenly; none, "dropless": for all.
+  std::optional<double> capacity;
+  /// Sequences, one behind the other, over which capacity and balance are
+  /// counted.
+  uint32_t group = 1;
   Exchange exchange = Exchange::byCost;
   /// Slots of a rank for each other rank's tokens, by how many an even choice
   /// needs; infinite, "worst": one for each token.

@@ -74,10 +74,48 @@ private:
       error("experts.balance_coefficient",
             "has no meaning with experts.balance = \"none\"; leave one of the "
             "lines out");
+    if (given("experts.group") && spec.experts.balance == Balance::none &&
+        !spec.experts.capacity && sound({"experts.capacity"}))
+      error("experts.group",
+            "has no meaning with experts.balance = \"none\" and without "
+            "experts.capacity; leave the line out");
+  }
+
+  /// The number of sequences that groups divide, with its name: a rank must see
+  /// all whose choices share an expert's room. Before batch.micro is chosen,
+  /// what it divides.
+  std::pair<uint64_t, std::string> groupedSequences() const {
+    uint64_t micro = spec.batch.micro, ranks = spec.dataParallel();
+    if (micro == 0)
+      return {spec.batch.global / ranks, "batch.global / data-parallel ranks"};
+    if (spec.experts.capacity)
+      return {micro, "batch.micro: with experts.capacity one rank has a group"};
+    return {micro * ranks,
+            "batch.micro times " + counted(ranks, "data-parallel rank")};
+  }
+
+  void checkGroup() {
+    auto [all, name] = groupedSequences();
+    uint64_t group = spec.experts.group;
+    if (all % group == 0)
+      return;
+    uint64_t below = std::min(group, all), above = group;
+    while (all % below != 0)
+      --below;
+    while (above < all && all % above != 0)
+      ++above;
+    error("experts.group",
+          "found " + std::to_string(group) + ", expected a divisor of " +
+              std::to_string(all) + " (" + name + "), like " +
+              std::to_string(below) +
+              (above < all ? " or " + std::to_string(above) : ""));
   }
 
   void checkExperts() {
     checkBalance();
+    if (sound({"experts.group", "experts.capacity", "mesh.axes", "shard.batch",
+               "batch.global", "batch.micro"}))
+      checkGroup();
     if (!sound({"shard.experts", "mesh.axes", "experts.exchange"}))
       return;
     for (const char *key : {"experts.exchange", "experts.bound"})

@@ -56,7 +56,12 @@ void buildStep(OpPassManager &passes, const spec::Spec &spec) {
     passes.addPass(transform::createSeparateDocumentsPass());
   if (!spec.batch.documentEndLoss)
     passes.addPass(transform::createCountTargetsPass());
+  transform::LimitChoicesPassOptions limit;
+  limit.capacity = spec.experts.capacity.value_or(0);
+  limit.group = spec.experts.group;
+  passes.addPass(transform::createLimitChoicesPass(limit));
   transform::RouterLossesPassOptions routers;
+  routers.group = spec.experts.group;
   routers.balance = spec.experts.balance;
   routers.balanceCoefficient = spec.experts.balanceCoefficient.value_or(-1);
   routers.zCoefficient = spec.experts.zCoefficient.value_or(0);

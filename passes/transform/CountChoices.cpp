@@ -1,7 +1,8 @@
-// Counts how often each expert is chosen, tells how evenly, and moves biases
-// that make it even. A count is added up where choices are made, so what runs
-// again does not count twice. The rule for biases is that of DeepSeek-V3 (arXiv
-// 2412.19437) as Megatron has it, by the sign alone.
+// Counts how often each expert is chosen, tells how evenly and how many choices
+// were dropped, and moves biases that make it even. A count is added up where
+// choices are made, so what runs again does not count twice. The rule for
+// biases is that of DeepSeek-V3 (arXiv 2412.19437) as Megatron has it, by the
+// sign alone.
 #include "dialects/transformer/Facts.h"
 #include "dialects/transformer/StepFunctions.h"
 #include "passes/analysis/SpecKey.h"
@@ -16,7 +17,9 @@ namespace {
 using namespace transformer;
 
 constexpr StateKey counted{StateKind::metric, "expert_counts"},
-    told{StateKind::metric, "expert_load"};
+    told{StateKind::metric, "expert_load"},
+    countedDrops{StateKind::metric, "dropped_counts"},
+    toldDrops{StateKind::metric, "dropped"};
 /// Dims of what is counted, which no rule of a spec names.
 constexpr llvm::StringLiteral ofRouters = "routers", ofChoices = "candidates",
                               ofLoad = "load";
@@ -26,7 +29,7 @@ Value number(ImplicitLocOpBuilder &b, double value) {
       b, b.getF32FloatAttr(static_cast<float>(value)));
 }
 
-/// Whether `index` is below `end`, in the body of a map.
+/// Whether `index`, an i32, is below `end`, in the body of a map.
 Value isBelow(ImplicitLocOpBuilder &b, Value index, int64_t end) {
   return arith::CmpIOp::create(
       b, arith::CmpIPredicate::slt, index,
@@ -47,6 +50,28 @@ ParameterOp biasOf(Operation *router) {
           parameter && parameter.getUntrained())
         return parameter;
   return {};
+}
+
+/// What drops choices of `router`; null: nothing does.
+LimitChoicesOp limitBehind(Operation *router) {
+  for (Operation *user : router->getResult(0).getUsers())
+    if (auto limit = dyn_cast<LimitChoicesOp>(user))
+      return limit;
+  return {};
+}
+
+/// How many choices `limit` drops.
+Value dropsOf(ImplicitLocOpBuilder &b, LimitChoicesOp limit) {
+  Value drops =
+      buildMap(b, b.getLoc(), withElement(limit.getType(), b.getF32Type()),
+               {limit.getChoices(), limit.getResult()},
+               [](ImplicitLocOpBuilder &i, ValueRange x) -> Value {
+                 Value isGone = arith::SelectOp::create(
+                     i, isBelow(i, x[1], 0), number(i, 1), number(i, 0));
+                 return arith::SelectOp::create(i, isBelow(i, x[0], 0),
+                                                number(i, 0), isGone);
+               });
+  return ReduceOp::create(b, Reduction::add, drops, dimsOf(drops));
 }
 
 struct CountChoicesPass : impl::CountChoicesPassBase<CountChoicesPass> {
@@ -72,9 +97,16 @@ struct CountChoicesPass : impl::CountChoicesPassBase<CountChoicesPass> {
       return;
     for (Operation *router : routers)
       experts.push_back(scoresOf(router).getShape().back());
-    for (auto [i, router] : llvm::enumerate(routers))
+    for (auto [i, router] : llvm::enumerate(routers)) {
       count(router, static_cast<int64_t>(i));
+      if (LimitChoicesOp limit = limitBehind(router))
+        countDrops(limit, static_cast<int64_t>(i));
+    }
     tell(update);
+    if (llvm::any_of(routers, limitBehind))
+      tellDrops(update);
+    if (hasBalance(update))
+      tellEven(update, routers.getArrayRef());
     if (biasRate > 0)
       for (auto [i, router] : llvm::enumerate(routers))
         if (ParameterOp bias = biasOf(router))
@@ -115,18 +147,81 @@ struct CountChoicesPass : impl::CountChoicesPassBase<CountChoicesPass> {
     AccumulateOp::create(b, counted, all, /*exact=*/true);
   }
 
-  /// Behind the loss, which is known first, and before anything is updated.
-  void tell(func::FuncOp update) {
+  /// A number for each router.
+  RankedTensorType perRouter(Type element) {
+    return typeOf({ofRouters}, {static_cast<int64_t>(experts.size())}, element);
+  }
+
+  void countDrops(LimitChoicesOp limit, int64_t row) {
+    ImplicitLocOpBuilder b(limit->getLoc(), limit);
+    b.setInsertionPointAfter(limit);
+    OfSameBlock inherit(b, limit);
+    Value all = UnsliceOp::create(b, perRouter(b.getF32Type()),
+                                  dropsOf(b, limit), b.getStringAttr(ofRouters),
+                                  b.getDenseI64ArrayAttr({row}));
+    AccumulateOp::create(b, countedDrops, all, /*exact=*/true);
+  }
+
+  static AssignOp assignmentOfLoss(func::FuncOp update) {
+    auto assigns = update.getOps<AssignOp>();
+    return *llvm::find_if(
+        assigns, [](AssignOp op) { return op.getKind() == StateKind::loss; });
+  }
+  /// Where a metric is told: behind the loss, which is known first, and before
+  /// anything is updated.
+  static ImplicitLocOpBuilder whereTold(func::FuncOp update) {
+    AssignOp loss = assignmentOfLoss(update);
+    ImplicitLocOpBuilder b(loss->getLoc(), loss);
+    b.setInsertionPointAfter(loss);
+    return b;
+  }
+  static Value stateOf(func::FuncOp update, const StateKey &key, Type type) {
     auto states = update.getOps<StateOp>();
     auto loss = llvm::find_if(
         states, [](StateOp op) { return op.getKind() == StateKind::loss; });
     ImplicitLocOpBuilder b((*loss)->getLoc(), *loss);
     b.setInsertionPointAfter(*loss);
-    counts = StateOp::create(b, countsType(b.getI32Type()), counted);
-    auto assigns = update.getOps<AssignOp>();
-    b.setInsertionPointAfter(*llvm::find_if(
-        assigns, [](AssignOp op) { return op.getKind() == StateKind::loss; }));
+    return StateOp::create(b, type, key);
+  }
+
+  void tell(func::FuncOp update) {
+    auto i32 = IntegerType::get(&getContext(), 32);
+    counts = stateOf(update, counted, countsType(i32));
+    auto b = whereTold(update);
     AssignOp::create(b, told, load(b));
+  }
+
+  void tellDrops(func::FuncOp update) {
+    auto i32 = IntegerType::get(&getContext(), 32);
+    Value drops = stateOf(update, countedDrops, perRouter(i32));
+    auto b = whereTold(update);
+    AssignOp::create(
+        b, toldDrops,
+        buildMap(b, b.getLoc(), perRouter(b.getF32Type()), drops,
+                 [](ImplicitLocOpBuilder &i, ValueRange x) -> Value {
+                   return arith::SIToFPOp::create(i, i.getF32Type(), x[0]);
+                 }));
+  }
+
+  static bool hasBalance(func::FuncOp update) {
+    return llvm::any_of(update.getOps<AssignOp>(), [](AssignOp op) {
+      return op.getKind() == StateKind::metric &&
+             op.getName() == "balance_loss";
+    });
+  }
+  /// The balance loss of even routing: a token's choices, the mean over layers.
+  void tellEven(func::FuncOp update, ArrayRef<Operation *> routers) {
+    double sum = 0;
+    for (Operation *router : routers)
+      sum += static_cast<double>(
+          tensorType(router->getResult(0)).getShape().back());
+    auto b = whereTold(update);
+    AssignOp::create(
+        b, {StateKind::metric, "balance_at_even"},
+        buildMap(b, b.getLoc(), RankedTensorType::get({}, b.getF32Type()), {},
+                 [&](ImplicitLocOpBuilder &i, ValueRange) -> Value {
+                   return number(i, sum / static_cast<double>(routers.size()));
+                 }));
   }
 
   /// [routers, 3]: the largest count, the mean and the least.

@@ -117,11 +117,11 @@ def RouterLossesPass : Pass<"transformer-router-losses", "::mlir::ModuleOp"> {
   let summary = "Adds losses that make routers choose experts evenly";
   let description = [{
     Before: `-transformer-bind`. After: `@loss` has an `auxiliary_loss` for each loss that has a coefficient.
-    Of E experts, f is how often each was chosen by the tokens of one sequence, by how many tokens these are, and P the
+    Of E experts, f is how often each was chosen by the tokens of a group of sequences, by how many tokens these are, and P the
     mean of its softmax over them. The balance loss is E times the sum of f P: k where
     each token chooses k and all experts equally often. Of the `model`, f and P are first averaged over layers (as
     Hugging Face's classes do); of a `layer`, the losses of layers are averaged. The z-loss is the mean over layers and
-    tokens of the square of log-sum-exp of the scores. Both are means over the sequences of a step.
+    tokens of the square of log-sum-exp of the scores. Both are means over the step.
 
     ```mlir
     // meshwork-opt -transformer-router-losses="balance-coefficient=0.01"
@@ -157,7 +157,43 @@ def RouterLossesPass : Pass<"transformer-router-losses", "::mlir::ModuleOp"> {
     Option<"balance", "balance", "::meshwork::spec::Balance", "::meshwork::spec::Balance::ofModel", "model, layer or none">,
     Option<"balanceCoefficient", "balance-coefficient", "double", "-1", "of the balance loss; below 0: the model's own">,
     Option<"zCoefficient", "z-coefficient", "double", "0", "of the router's z-loss">,
+    Option<"group", "group", "int64_t", "1", "samples, one behind the other, over which balance is counted">,
     Option<"microbatches", "microbatches", "int64_t", "1", "microbatches of a step">];
+}
+
+def LimitChoicesPass : Pass<"transformer-limit-choices", "::mlir::ModuleOp"> {
+  let summary = "Gives experts room for so many choices, and drops the others";
+  let description = [{
+    Before: `-transformer-bind`. After: `experts` take choices from a `limit_choices`. Of each group, so many samples one behind the
+    other, an expert has room for ceil(capacity k T / E) choices, of T tokens in a group that choose k of E experts. First choices of all
+    tokens get room first, then second ones. What finds none is dropped: the token does without this expert, its other weights stay as they are.
+    Experts that have room for every token are left alone.
+
+    ```mlir
+    // meshwork-opt -transformer-limit-choices="capacity=1.0"
+    !ids = tensor<2x8xi32, #transformer.dims<batch, sequence>>
+    !x = tensor<2x8x4xf32, #transformer.dims<batch, sequence, embed>>
+    !s = tensor<2x8x4xf32, #transformer.dims<batch, sequence, routed>>
+    !c = tensor<2x8x2xf32, #transformer.dims<batch, sequence, choices>>
+    !n = tensor<2x8x2xi32, #transformer.dims<batch, sequence, choices>>
+    !w = tensor<4x8x4xf32, #transformer.dims<experts, expert_ffn, embed>>
+    !d = tensor<4x4x8xf32, #transformer.dims<experts, embed, expert_ffn>>
+    func.func @loss(%tokens: !ids, %targets: !ids, %x: !x, %s: !s, %w: !w, %d: !d) -> !x {
+      %choices = transformer.top_k %s : !s -> !n
+      %weights = transformer.pick %s at %choices : !s, !n -> !c
+      %y = transformer.experts silu %x, %choices, %weights gate %w up %w down %d : !x, !n, !c, !w, !d
+      return %y : !x
+    }
+    // becomes
+    %choices = transformer.top_k ...
+    %weights = transformer.pick %s at %choices : ...
+    %kept = transformer.limit_choices %choices experts 4 most 4 : ...
+    %y = transformer.experts silu %x, %kept, %weights gate %w up %w down %d capacity 4 group 1 : ...
+    ```
+  }];
+  let options = [
+    Option<"capacity", "capacity", "double", "0", "room of an expert, by how many choices it gets when all are chosen evenly; 0: for all">,
+    Option<"group", "group", "int64_t", "1", "samples that share an expert's room">];
 }
 
 def CountChoicesPass : Pass<"transformer-count-choices", "::mlir::ModuleOp"> {
@@ -169,6 +205,8 @@ def CountChoicesPass : Pass<"transformer-count-choices", "::mlir::ModuleOp"> {
     the one chosen least. A router with fewer experts than others has zeros behind them.
     With a rate, an `untrained` parameter that is added to a router's scores grows by it where an expert was chosen less
     often than the mean. It shrinks by it where more often. Both wait for the norm of the gradients.
+    Where choices are limited, the metric `dropped` is for each router how many choices found no room. Beside a balance loss,
+    `balance_at_even` is what that is where all experts are chosen equally often: the choices of a token.
 
     ```mlir
     // meshwork-opt -transformer-count-choices

@@ -1,7 +1,7 @@
 // Losses that make routers choose experts evenly. Balance: Shazeer et al.,
 // arXiv 1701.06538, in the form of Switch Transformers, 2101.03961. The z-loss:
-// Zoph et al., 2202.08906. Sums are over the tokens of one sequence, so they do
-// not depend on how sequences fall to microbatches and ranks.
+// Zoph et al., 2202.08906. Sums are over the tokens of a group of sequences, so
+// they do not depend on how these fall to microbatches and ranks.
 #include "dialects/transformer/Dims.h"
 #include "dialects/transformer/Facts.h"
 #include "passes/analysis/SpecKey.h"
@@ -34,14 +34,16 @@ public:
     logits = softmax ? softmax.getInput() : scores;
   }
 
-  /// How often each expert was chosen: [samples, experts].
-  Value counts(ImplicitLocOpBuilder &b) {
-    return sumOverTokens(b, chosenBy(b, choose, logits.getType()), true);
+  /// How often each expert was chosen: [groups of samples, experts].
+  Value counts(ImplicitLocOpBuilder &b, int64_t group) {
+    return sumOfGroups(
+        b, sumOverTokens(b, chosenBy(b, choose, logits.getType()), true),
+        groups(group));
   }
   /// Sums of scores, likewise.
-  Value scores(ImplicitLocOpBuilder &b) {
-    return sumOverTokens(b, SoftmaxOp::create(b, logits.getType(), logits),
-                         true);
+  Value scores(ImplicitLocOpBuilder &b, int64_t group) {
+    Value probabilities = SoftmaxOp::create(b, logits.getType(), logits);
+    return sumOfGroups(b, sumOverTokens(b, probabilities, true), groups(group));
   }
   /// The sum over all tokens of the square of their log-sum-exp.
   Value squares(ImplicitLocOpBuilder &b, double factor) {
@@ -72,6 +74,10 @@ public:
     int64_t dim = dimsOf(logits).find(
         StringAttr::get(choose->getContext(), dims::samples));
     return dim < 0 ? 1 : tensorType(logits).getDimSize(dim);
+  }
+  /// Of so many samples each.
+  int64_t groups(int64_t group) const {
+    return std::max<int64_t>(samples() / group, 1);
   }
   /// Where its choices are made.
   Operation *place() { return choose; }
@@ -104,10 +110,17 @@ struct RouterLossesPass : impl::RouterLossesPassBase<RouterLossesPass> {
           << (routers.empty() ? "the model has no router that chooses experts"
                               : "its coefficient is 0; give "
                                 "experts.balance_coefficient");
+    if (group > 1 && !limits(loss) && (balance == spec::Balance::none || !adds))
+      emitWarning(analysis::ofSpec("experts.group", getOperation().getLoc()))
+          << "has no effect: there is no balance loss and no capacity";
     if (balance != spec::Balance::none && adds)
       addBalance();
     if (zCoefficient > 0)
       addSquares();
+  }
+
+  static bool limits(func::FuncOp loss) {
+    return loss && !loss.getOps<LimitChoicesOp>().empty();
   }
 
   double ofBalance() {
@@ -118,10 +131,10 @@ struct RouterLossesPass : impl::RouterLossesPassBase<RouterLossesPass> {
     return own ? own.getValueAsDouble() : 0;
   }
 
-  /// Of one router among all, in the mean over layers and the step's samples.
+  /// Of one router among all, in the mean over layers and the step's groups.
   double share(const Router &of) const {
     return 1 / (static_cast<double>(routers.size()) *
-                static_cast<double>(of.samples()) *
+                static_cast<double>(of.groups(group)) *
                 static_cast<double>(microbatches));
   }
 
@@ -130,7 +143,7 @@ struct RouterLossesPass : impl::RouterLossesPassBase<RouterLossesPass> {
     for (Router &router : routers) {
       auto b = behind(router);
       OfSameBlock inherit(b, router.place());
-      Value f = router.counts(b), p = router.scores(b);
+      Value f = router.counts(b, group), p = router.scores(b, group);
       if (balance == spec::Balance::ofLayer) {
         addProduct(b, router, f, p, share(router));
         continue;
@@ -146,7 +159,7 @@ struct RouterLossesPass : impl::RouterLossesPassBase<RouterLossesPass> {
   void addProduct(ImplicitLocOpBuilder &b, const Router &of, Value counts,
                   Value scores, double share) {
     double tokens = static_cast<double>(of.tokens()) /
-                    static_cast<double>(of.samples()),
+                    static_cast<double>(of.groups(group)),
            factor =
                share * static_cast<double>(of.experts()) / (tokens * tokens);
     Value terms = buildMap(
@@ -162,7 +175,8 @@ struct RouterLossesPass : impl::RouterLossesPassBase<RouterLossesPass> {
     for (Router &router : routers) {
       auto b = behind(router);
       OfSameBlock inherit(b, router.place());
-      double factor = share(router) * static_cast<double>(router.samples()) /
+      double factor = share(router) *
+                      static_cast<double>(router.groups(group)) /
                       static_cast<double>(router.tokens());
       AuxiliaryLossOp::create(b, "router_z", APFloat(double{zCoefficient}),
                               router.squares(b, factor));

@@ -8,11 +8,18 @@ using namespace transformer;
 llvm::SetVector<Operation *> routersOf(func::FuncOp function) {
   llvm::SetVector<Operation *> routers;
   function.walk([&](ExpertsOp op) {
-    if (Operation *from = op.getChoices().getDefiningOp();
+    Value choices = op.getChoices();
+    if (LimitChoicesOp limit = limitOf(op))
+      choices = limit.getChoices();
+    if (Operation *from = choices.getDefiningOp();
         from && from->getNumOperands() > 0)
       routers.insert(from);
   });
   return routers;
+}
+
+LimitChoicesOp limitOf(ExpertsOp op) {
+  return op.getChoices().getDefiningOp<LimitChoicesOp>();
 }
 
 static Value ones(ImplicitLocOpBuilder &b, Type type) {
@@ -58,6 +65,52 @@ Value sumOverTokens(ImplicitLocOpBuilder &b, Value of, bool ofEachSample) {
       b, result,
       b.getStringAttr(letters(names.size()) + "," + rows + "->" + kept), of,
       ones(b, rowType));
+}
+
+/// 1 where a sample is of a group, else 0: [groups, samples].
+static Value memberships(ImplicitLocOpBuilder &b, RankedTensorType type) {
+  auto size = static_cast<int32_t>(type.getDimSize(1) / type.getDimSize(0));
+  return buildMap(
+      b, b.getLoc(), type, {},
+      [&](ImplicitLocOpBuilder &i, ValueRange) -> Value {
+        auto number = [&](int32_t value) {
+          return arith::ConstantOp::create(i, i.getI32IntegerAttr(value));
+        };
+        auto one = [&](float value) {
+          return arith::ConstantOp::create(i, i.getF32FloatAttr(value));
+        };
+        auto along = [&](unsigned dim) {
+          return IndexOp::create(i, i.getI32Type(),
+                                 dimsOf(type).getNames()[dim]);
+        };
+        using Predicate = arith::CmpIPredicate;
+        Value begin = arith::MulIOp::create(i, along(0), number(size)),
+              place = arith::SubIOp::create(i, along(1), begin),
+              isBelow =
+                  arith::CmpIOp::create(i, Predicate::slt, place, number(size)),
+              isIn = arith::CmpIOp::create(i, Predicate::sge, place, number(0));
+        Value below = arith::SelectOp::create(i, isBelow, one(1), one(0));
+        return arith::SelectOp::create(i, isIn, below, one(0));
+      });
+}
+
+/// A product, so that ranks may share a group.
+Value sumOfGroups(ImplicitLocOpBuilder &b, Value of, int64_t groups) {
+  auto type = tensorType(of);
+  if (type.getDimSize(0) == groups)
+    return of;
+  StringAttr sample = dimsOf(of).getNames()[0],
+             name = b.getStringAttr("groups");
+  auto typeOf = [&](int64_t size, StringAttr other) {
+    return namedType(
+        {groups, size},
+        DimsAttr::get(b.getContext(), ArrayRef<StringAttr>{name, other}),
+        b.getF32Type());
+  };
+  return ContractOp::create(
+      b, typeOf(type.getDimSize(1), dimsOf(of).getNames()[1]),
+      b.getStringAttr("ab,bc->ac"),
+      memberships(b, typeOf(type.getDimSize(0), sample)), of);
 }
 
 } // namespace meshwork::transform

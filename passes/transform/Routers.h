@@ -12,6 +12,9 @@ namespace meshwork::transform {
 /// first operand: each once, in the order of the text.
 llvm::SetVector<mlir::Operation *> routersOf(mlir::func::FuncOp function);
 
+/// What drops choices for which an expert has no room; null: nothing does.
+transformer::LimitChoicesOp limitOf(transformer::ExpertsOp op);
+
 /// 1 where a token chose an expert, else 0, like `scores`, in f32.
 mlir::Value chosenBy(mlir::ImplicitLocOpBuilder &b, mlir::Operation *router,
                      mlir::Type scores);
@@ -20,5 +23,10 @@ mlir::Value chosenBy(mlir::ImplicitLocOpBuilder &b, mlir::Operation *router,
 /// [samples, experts], or over all of them, [experts].
 mlir::Value sumOverTokens(mlir::ImplicitLocOpBuilder &b, mlir::Value of,
                           bool ofEachSample);
+
+/// [groups, experts]: sums of `of`, [samples, experts], over so many groups of
+/// samples, one behind the other.
+mlir::Value sumOfGroups(mlir::ImplicitLocOpBuilder &b, mlir::Value of,
+                        int64_t groups);
 
 } // namespace meshwork::transform

@@ -108,10 +108,23 @@ private:
   void shrinkBatch() {
     spec::Batch &batch = small.spec.batch;
     batch.micro = std::min<uint32_t>(large.batch.micro, 2);
+    shrinkGroup();
     say("batch.micro", large.batch.micro, batch.micro);
     uint32_t count = large.microbatches(), fewer = fewerMicrobatches();
     say("microbatches", count, fewer);
     batch.global = batch.micro * small.spec.dataParallel() * fewer;
+  }
+
+  /// Groups of sequences stay one of several, all of a rank, or of several
+  /// ranks.
+  void shrinkGroup() {
+    uint32_t group = large.experts.group, micro = large.batch.micro;
+    if (group == 1)
+      return;
+    uint32_t fewer = group <= micro ? 2 : 2 * small.spec.dataParallel();
+    small.spec.experts.group = fewer;
+    small.spec.batch.micro = group < micro ? 4 : 2;
+    say("experts.group", group, fewer);
   }
 
   /// Enough that a schedule gets to its steady state.

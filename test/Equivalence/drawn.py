@@ -109,7 +109,7 @@ class Training:
             ("documents", ("joined", "separate")), ("positions", ("sequence", "document")),
             ("document_end_loss", (True, False)))}))
         self.compute = draw.choice(("f32", "f32", "f32", "f32", "bf16"))
-        self.bias_rate = {}  # of models with a bias that chooses experts
+        self.experts = {}  # of models with experts, as far as it changes what is computed
         self.optimizer = {"clip_grad_norm": draw.choice((0, 0.05, 1.0)), **draw.choice(OPTIMIZERS)}
 
     @property
@@ -121,8 +121,8 @@ class Training:
         return ["--document-begin", 5] if looks else []
 
     def spec(self, micro=None, **sections):
-        if self.bias_rate:
-            sections["experts"] = {**self.bias_rate, **sections.get("experts", {})}
+        if self.experts:
+            sections["experts"] = {**self.experts, **sections.get("experts", {})}
         return tools.spec(self.batch, micro or self.batch, self.sequence, documents=self.documents,
                           compute=self.compute, **{"mesh": {"axes": []}, "recompute": {"policy": "none"},
                                                    "optimizer": self.optimizer, **sections})
@@ -133,8 +133,8 @@ class Layout:
 
     def __init__(self, draw, model, training, device="cpu", most_ranks=MOST_RANKS):
         self.model, self.training, self.device = model, training, device
-        if model.config["model_type"] == "dots1" and training.compute == "f32":  # else others are chosen
-            training.bias_rate = {"bias_rate": 0.01}
+        if model.has_experts and training.compute == "f32":  # else others are chosen
+            training.experts = self._routing(model)
         sizes = self._sizes(draw, most_ranks)
         self.ranks = math.prod(sizes.values())
         self.micro = draw.choice([n for n in range(1, training.batch + 1)
@@ -198,6 +198,12 @@ class Layout:
         if sizes["tp"] > 1 and draw.random() < 0.2:
             rules[draw.choice(("ffn", "vocab"))] = []
         return {**rules, **self._expert_rules(sizes, rules)}
+
+    @staticmethod
+    def _routing(model):
+        own = beside(model.config, "routing")
+        rate = {"bias_rate": 0.01} if model.config["model_type"] == "dots1" else {}
+        return {**rate, **({"capacity": own.choice((0.6, 1.0, 1.7))} if own.random() < 0.4 else {})}
 
     def _expert_rules(self, sizes, rules):
         """Samples or heads are split over the same axes."""

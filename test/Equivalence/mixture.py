@@ -1,6 +1,7 @@
 """Mixtures of experts as Mixtral (Jiang et al., arXiv 2401.04088), Qwen2-MoE, Qwen3-MoE, OLMoE and, like DeepSeek-V3
 (arXiv 2412.19437), dots.llm1 have them, on a dictionary of weights named as in Hugging Face files, a tensor for each expert."""
 import contextlib
+import math
 
 import torch
 
@@ -81,6 +82,23 @@ def _choose_biased(config, logits, bias):
     return choices, chosen * config.get("routed_scaling_factor", 1.0)
 
 
+def _limited(config, choices, samples):
+    """Choices [tokens, k], and -1 where the expert has no room: of config["capacity"], a factor and the samples of a
+    group. First choices of all tokens come before second ones."""
+    factor, group = config["capacity"]
+    kept = choices.clone()
+    for begin in range(0, len(choices), len(choices) // samples * group):
+        part = kept[begin:begin + len(choices) // samples * group]
+        room = [math.ceil(factor * part.numel() / _experts(config))] * _experts(config)
+        for turn in range(part.shape[1]):
+            for token in range(len(part)):
+                expert = part[token, turn].item()
+                room[expert] -= 1
+                if room[expert] < 0:
+                    part[token, turn] = -1
+    return kept
+
+
 def mixture(config, weights, layer_name, x, activation):
     """[batch, sequence, embed]: each token's experts, weighed by the router's probabilities."""
     block, names = _names(config)
@@ -92,6 +110,8 @@ def mixture(config, weights, layer_name, x, activation):
         choices, chosen = _choose(config, logits)
     for listener in _listeners:
         listener.append((logits.view(*x.shape[:2], -1), choices))
+    if "capacity" in config:
+        choices = _limited(config, choices, len(x))
     result = torch.zeros_like(tokens)
     for expert in range(_experts(config)):
         gate, up, down = (weights[f"{layer_name}{block}.experts.{expert}.{name}.weight"] for name in names)
@@ -121,11 +141,17 @@ def heard():
         _listeners.pop()
 
 
-def balance(config, routers, of="model"):
-    """The mean over sequences of what Hugging Face's classes compute of one call, each sequence a call; of
+def dropped(config, routers, samples):
+    """Choices without room, a layer."""
+    return [(_limited(config, choices, samples) < 0).sum().item() for _, choices in routers]
+
+
+def balance(config, routers, of="model", group=1):
+    """The mean over groups of sequences of what Hugging Face's classes compute of one call, each group a call; of
     "layer", the mean of it over layers."""
     experts, k = _experts(config), config["num_experts_per_tok"]
-    scores = torch.stack([logits for logits, _ in routers]).softmax(dim=-1)  # [layer, batch, sequence, expert]
+    scores = torch.stack([logits for logits, _ in routers])  # [layer, batch, sequence, expert]
+    scores = scores.unflatten(1, (-1, group)).flatten(2, 3).softmax(dim=-1)
     choices = scores.detach().sort(dim=-1, descending=True, stable=True).indices[..., :k]
     chosen = torch.nn.functional.one_hot(choices, experts).sum(dim=-2).to(scores.dtype)
     over = (0, 2) if of == "model" else (2,)

@@ -55,6 +55,16 @@ class CudaExperts(unittest.TestCase):
                 for one, other in zip(found.metrics, expected.metrics):
                     self.assertAlmostEqual(one["balance_loss"] / other["balance_loss"], 1, delta=1e-6)
 
+    def test_capacity(self):
+        """The same choices are dropped, where a group's tokens are on several ranks, too."""
+        for axes, sections in (MESHES[0], MESHES[2], MESHES[4]):
+            experts = {"capacity": 1.0, **sections.get("experts", {})}
+            with self.subTest(axes=axes):
+                found, expected = self.check(MIXTRAL, axes, **{**sections, "experts": experts})
+                for one, other in zip(found.metrics, expected.metrics):
+                    self.assertEqual(one["dropped"], other["dropped"])
+                    self.assertGreater(sum(one["dropped"]), 0)
+
     def test_families(self):
         """A shared expert, dense layers between; groups that no exchange splits evenly; a bias that moves."""
         for config in (configs.QWEN2_MOE, configs.QWEN3_MOE, configs.OLMOE, configs.DOTS1):
@@ -80,12 +90,13 @@ class CudaExperts(unittest.TestCase):
         np.testing.assert_allclose(shared.losses, one.losses, rtol=1e-6)
 
     def test_each_instruction_against_the_cpu(self):
-        kinds = ("TopK", "Pick", "PickGrad", "SortRows", "TakeRows", "CombineRows", "GroupedProduct", "GroupedGradient")
+        kinds = ("TopK", "Pick", "PickGrad", "LimitChoices", "SortRows", "TakeRows", "CombineRows", "GroupedProduct", "GroupedGradient")
         for compute in ("f32", "bf16"):
             for axes, sections in MESHES[:3:2]:
                 with self.subTest(compute=compute, axes=axes):
-                    plan = self.plan(configs.QWEN2_MOE, axes, "--with-cpu-code", "native", **GPU, **sections,
-                                     precision={"compute": compute})
+                    experts = {"capacity": 1.0, **sections.get("experts", {})}
+                    plan = self.plan(configs.QWEN2_MOE, axes, "--with-cpu-code", "native", **GPU,
+                                     **{**sections, "experts": experts}, precision={"compute": compute})
                     done = self.space.must("meshwork-run", plan, "--data", self.data, "--data-type", "u16", "--steps", 1,
                                            "--compare-cpu", *([] if axes == ["dp=1"] else ["--share-gpu"]))
                     for kind in kinds + (("AssignSlots",) if sections else ()):

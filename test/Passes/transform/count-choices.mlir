@@ -56,3 +56,42 @@ func.func @update() {
   transformer.assign loss "", %loss : tensor<f32>
   return
 }
+
+// -----
+
+// What is dropped is counted, too, in the row of its router; beside a balance loss stands that of even routing.
+// CHECK-LABEL: func.func @microbatch
+// CHECK: %[[CHOICES:.*]] = transformer.top_k
+// CHECK: transformer.accumulate{{ +}}metric "expert_counts" exact
+// CHECK: %[[KEPT:.*]] = transformer.limit_choices %[[CHOICES]]
+// CHECK: %[[DROPS:.*]] = transformer.map ins(%[[CHOICES]], %[[KEPT]]
+// CHECK: %[[SUM:.*]] = transformer.reduce add %[[DROPS]]
+// CHECK: %[[ROW:.*]] = transformer.unslice %[[SUM]] dim "routers" offsets [0] : {{.*}} -> tensor<1xf32
+// CHECK: transformer.accumulate{{ +}}metric "dropped_counts" exact, %[[ROW]]
+// CHECK-LABEL: func.func @update
+// CHECK: %[[ALL:.*]] = transformer.state{{ +}}metric "dropped_counts" : tensor<1xi32
+// CHECK: arith.constant 2.000000e+00
+// CHECK: transformer.assign{{ +}}metric "balance_at_even"
+// CHECK: transformer.map ins(%[[ALL]]
+// CHECK: transformer.assign{{ +}}metric "dropped"
+// CHECK: transformer.assign{{ +}}metric "expert_load"
+!x = tensor<4x8x4xf32, #transformer.dims<batch, sequence, embed>>
+!s = tensor<4x8x4xf32, #transformer.dims<batch, sequence, routed>>
+!c = tensor<4x8x2xf32, #transformer.dims<batch, sequence, choices>>
+!n = tensor<4x8x2xi32, #transformer.dims<batch, sequence, choices>>
+!w = tensor<4x8x4xf32, #transformer.dims<experts, expert_ffn, embed>>
+!d = tensor<4x4x8xf32, #transformer.dims<experts, embed, expert_ffn>>
+func.func @microbatch(%x: !x, %s: !s, %w: !w, %d: !d) -> !x {
+  %choices = transformer.top_k %s : !s -> !n
+  %weights = transformer.pick %s at %choices : !s, !n -> !c
+  %kept = transformer.limit_choices %choices experts 4 most 2 : !n
+  %y = transformer.experts silu %x, %kept, %weights gate %w up %w down %d capacity 2 group 1 : !x, !n, !c, !w, !d
+  return %y : !x
+}
+func.func @update() {
+  %loss = transformer.state loss "" : tensor<f32>
+  %balance = transformer.state metric "balance_loss" : tensor<f32>
+  transformer.assign loss "", %loss : tensor<f32>
+  transformer.assign metric "balance_loss", %balance : tensor<f32>
+  return
+}

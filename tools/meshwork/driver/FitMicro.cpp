@@ -29,14 +29,16 @@ static Tried tryWhole(const Model &model, spec::Spec spec) {
 
 uint32_t fitMicro(const Model &model, uint32_t most,
                   const SpecWithMicro &specWith) {
-  uint32_t best = 1;
+  uint32_t best = 0;
   std::optional<double> least;
   for (uint32_t micro = 1; micro <= most; ++micro) {
     if (most % micro != 0)
       continue;
     std::optional<spec::Spec> spec = specWith(micro);
     if (!spec)
-      break;
+      continue; // Groups of experts.group do not divide it, say.
+    if (best == 0)
+      best = micro;
     auto [tried, isRefused] = tryWhole(model, *spec);
     // What is wrong shows when that number is compiled.
     if (failed(tried) && !isRefused)
@@ -49,7 +51,7 @@ uint32_t fitMicro(const Model &model, uint32_t most,
       best = micro;
     }
   }
-  return best;
+  return std::max(best, 1u);
 }
 
 } // namespace meshwork::driver
