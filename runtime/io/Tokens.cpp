@@ -1,257 +1,145 @@
 #include "runtime/io/Tokens.h"
 
 #include <algorithm>
-#include <cstring>
-#include <limits>
-#include <optional>
+#include <filesystem>
+#include <map>
 #include <utility>
 
-#include <Random123/philox.h>
 #include <absl/strings/str_cat.h>
 
 #define XXH_INLINE_ALL
 #include <xxhash.h>
 
+#include "runtime/io/DataFiles.h"
 #include "runtime/io/Documents.h"
-#include "runtime/io/TokenDoubts.h"
-#include "runtime/io/TokenLayout.h"
+#include "runtime/io/Files.h"
+#include "runtime/io/Sampling.h"
+#include "runtime/io/TokenFile.h"
 
 namespace meshwork::runtime {
 namespace {
 
-constexpr uint32_t sampleDomain = 0x6e6b6f74; // "tokn"
-// A larger file is checked in as many pieces, spread over it.
-constexpr uint64_t pieceBytes = uint64_t{1} << 20, maxPieces = 64;
+// Of all files together; of each file one piece at least.
+constexpr uint64_t checkedPieces = 64;
 
-/// Position of the first id outside [0, vocabulary), and the id.
-struct BadToken {
-  uint64_t position;
-  int64_t id;
-};
-
-struct Decoded {
-  std::optional<BadToken> bad;
-  int64_t largest = -1;
-};
-
-/// Checks and, when `out` is given, converts `count` ids. Two passes, so that
-/// the first is a plain minimum and maximum, which vectorizes.
-template <typename T>
-Decoded decodeAs(const unsigned char *bytes, uint64_t count,
-                 uint32_t vocabulary, int32_t *out) {
-  T low = std::numeric_limits<T>::max(), high = std::numeric_limits<T>::min();
-  for (uint64_t i = 0; i < count; ++i) {
-    T id;
-    std::memcpy(&id, bytes + i * sizeof(T), sizeof(T));
-    low = std::min(low, id);
-    high = std::max(high, id);
-  }
-  auto isBad = [&](int64_t id) { return id < 0 || id >= vocabulary; };
-  auto largest = static_cast<int64_t>(high);
-  bool bad = count > 0 && (isBad(static_cast<int64_t>(low)) || isBad(largest));
-  for (uint64_t i = 0; (bad || out) && i < count; ++i) {
-    T id;
-    std::memcpy(&id, bytes + i * sizeof(T), sizeof(T));
-    if (bad && isBad(static_cast<int64_t>(id)))
-      return {BadToken{i, static_cast<int64_t>(id)}};
-    if (out)
-      out[i] = static_cast<int32_t>(id);
-  }
-  return {std::nullopt, largest};
-}
-
-Decoded decode(TokenType type, const unsigned char *bytes, uint64_t count,
-               uint32_t vocabulary, int32_t *out) {
-  switch (type) {
-  case TokenType::u8:
-    return decodeAs<uint8_t>(bytes, count, vocabulary, out);
-  case TokenType::i8:
-    return decodeAs<int8_t>(bytes, count, vocabulary, out);
-  case TokenType::u16:
-    return decodeAs<uint16_t>(bytes, count, vocabulary, out);
-  case TokenType::i16:
-    return decodeAs<int16_t>(bytes, count, vocabulary, out);
-  case TokenType::u32:
-    return decodeAs<uint32_t>(bytes, count, vocabulary, out);
-  case TokenType::i32:
-    return decodeAs<int32_t>(bytes, count, vocabulary, out);
-  case TokenType::i64:
-    return decodeAs<int64_t>(bytes, count, vocabulary, out);
-  }
-  return {};
-}
-
-class FileTokens final : public TokenSource {
+class FilesOfTokens final : public TokenSource {
 public:
-  FileTokens(TokenLayout layout, const TokenOptions &options)
-      : layout(std::move(layout)), width(widthOf(this->layout.type)),
-        vocabulary(options.vocabulary), sequence(options.sequence),
-        marks(options.documents) {}
+  /// All files of all sources.
+  absl::Status openFiles(const SourceOptions &options);
+  absl::Status share(const SourceOptions &options);
 
-  uint64_t numTokens() const override { return layout.numTokens; }
+  absl::Status sample(uint64_t seed, const SampleNumber &number,
+                      const SampleSpans &to) const override {
+    Window window = sampling.of(seed, number);
+    return files[window.file]->window(window.start, to);
+  }
+  uint64_t numTokens() const override {
+    uint64_t sum = 0;
+    for (const SourceSummary &one : summaries)
+      sum += one.tokens;
+    return sum;
+  }
+  const std::vector<SourceSummary> &sources() const override {
+    return summaries;
+  }
+  double readsOf(size_t number, uint64_t samples) const override {
+    return sampling.readsOf(number, samples);
+  }
   const std::vector<std::string> &warnings() const override { return doubts; }
-  std::string identity() const override {
-    return absl::StrCat(layout.numTokens, " tokens, fingerprint ",
-                        absl::Hex(fingerprint, absl::kZeroPad16));
-  }
-
-  absl::Status sample(uint64_t seed, uint64_t step, uint32_t index,
-                      const SampleSpans &to) const override;
-
-  /// See TokenSource::open.
-  absl::Status scan(const std::atomic<int> *stop);
+  std::string identity() const override;
 
 private:
-  /// Reads tokens [first, first + count); `out` may be null to check only.
-  absl::Status read(uint64_t first, uint64_t count,
-                    std::vector<unsigned char> &bytes, int32_t *out,
-                    TokenDoubts *look = nullptr) const;
-  absl::Status checkSpans(const SampleSpans &to) const;
+  /// No file by two names: it would be read twice as often in silence.
+  absl::Status checkTwice() const;
 
-  TokenLayout layout;
-  uint64_t width;
-  uint32_t vocabulary;
-  uint32_t sequence;
-  DocumentMarks marks;
+  std::vector<std::vector<std::string>> names; // of files, by source
+  std::vector<std::unique_ptr<TokenFile>> files;
+  std::vector<SourceSummary> summaries;
   std::vector<std::string> doubts;
-  uint64_t fingerprint = 0;
+  Sampling sampling;
 };
 
-/// Of bytes that come piece by piece.
-class Fingerprint {
-public:
-  Fingerprint() { XXH3_64bits_reset(&state); }
-  template <typename T> void add(const std::vector<T> &values) {
-    XXH3_64bits_update(&state, values.data(), values.size() * sizeof(T));
-  }
-  uint64_t value() const { return XXH3_64bits_digest(&state); }
-
-private:
-  XXH3_state_t state;
-};
-
-absl::Status FileTokens::read(uint64_t first, uint64_t count,
-                              std::vector<unsigned char> &bytes, int32_t *out,
-                              TokenDoubts *look) const {
-  bytes.resize(count * width);
-  auto extent =
-      std::upper_bound(layout.extents.begin(), layout.extents.end(), first,
-                       [](uint64_t token, const TokenExtent &e) {
-                         return token < e.firstToken;
-                       });
-  for (uint64_t done = 0; done < count; ++extent) {
-    const TokenExtent &current = *std::prev(extent);
-    uint64_t end =
-        extent == layout.extents.end() ? layout.numTokens : extent->firstToken;
-    uint64_t token = first + done;
-    uint64_t here = std::min(count - done, end - token);
-    if (absl::Status status = layout.file.readAt(
-            current.offset + (token - current.firstToken) * width,
-            bytes.data() + done * width, here * width);
-        !status.ok())
-      return status;
-    done += here;
-  }
-  auto [bad, largest] =
-      decode(layout.type, bytes.data(), count, vocabulary, out);
-  if (!bad && look)
-    look->see(bytes.data(), count, largest);
-  if (!bad)
-    return absl::OkStatus();
-  return absl::DataLossError(
-      absl::StrCat(quote(layout.file.path()), ": token ", first + bad->position,
-                   " is ", bad->id, ", expected 0 to ", vocabulary - 1,
-                   " (the model's vocabulary is ", vocabulary, ")",
-                   narrowerHint(layout, bytes.data(), count, vocabulary)));
-}
-
-absl::Status FileTokens::scan(const std::atomic<int> *stop) {
-  TokenDoubts look(layout, vocabulary);
-  Fingerprint hash;
-  hash.add(std::vector<uint64_t>{width});
-  hash.add(layout.documents);
-  std::vector<unsigned char> bytes;
-  std::vector<int32_t> ids; // only until the token that marks was seen
-  bool found = !isByToken(marks);
-  uint64_t step = pieceBytes / width;
-  uint64_t pieces = (layout.numTokens + step - 1) / step;
-  uint64_t spread = std::min(pieces, maxPieces);
-  // After those that are spread, all, as long as the mark is missing.
-  uint64_t atMost = pieces > spread ? spread + pieces : spread;
-  for (uint64_t k = 0; k < spread || (!found && k < atMost); ++k) {
-    if (stop && *stop != 0)
-      return absl::CancelledError("stopped while tokens were checked");
-    uint64_t piece = k >= spread   ? k - spread
-                     : spread == 1 ? 0
-                                   : k * (pieces - 1) / (spread - 1);
-    uint64_t first = piece * step;
-    uint64_t count = std::min(step, layout.numTokens - first);
-    ids.resize(found ? 0 : count);
-    if (absl::Status status =
-            read(first, count, bytes, found ? nullptr : ids.data(), &look);
-        !status.ok())
-      return status;
-    if (k < spread)
-      hash.add(bytes);
-    found = found || std::find(ids.begin(), ids.end(),
-                               static_cast<int32_t>(marks.token)) != ids.end();
-  }
-  if (absl::Status status = look.verdict(); !status.ok())
-    return status;
-  doubts = look.warnings();
-  fingerprint = hash.value();
-  if (found)
-    return absl::OkStatus();
-  return absl::DataLossError(absl::StrCat(
-      "token ", marks.token, " does not occur in ", quote(layout.file.path()),
-      ": ", describeMarks(marks),
-      " tells no documents apart, expected the id that each document ",
-      marks.from == DocumentMarks::From::endToken ? "ends" : "begins",
-      " with"));
-}
-
-absl::Status FileTokens::checkSpans(const SampleSpans &to) const {
-  if (to.tokens.size() != sequence || to.targets.size() != sequence ||
-      (!to.documents.empty() && to.documents.size() != sequence &&
-       to.documents.size() != uint64_t{sequence} + 1))
-    return absl::InvalidArgumentError(absl::StrCat(
-        "sample needs room for ", sequence,
-        " tokens, targets and (or none, or one more) documents, got ",
-        to.tokens.size(), ", ", to.targets.size(), " and ",
-        to.documents.size()));
-  if (!to.documents.empty() && marks.from == DocumentMarks::From::nowhere)
-    return absl::InvalidArgumentError(absl::StrCat(
-        quote(layout.file.path()),
-        ": documents are wanted of a sample, but the file was opened without"));
+absl::Status FilesOfTokens::checkTwice() const {
+  std::map<std::string, std::string> known; // by what it is
+  for (const std::vector<std::string> &ofSource : names)
+    for (const std::string &name : ofSource) {
+      std::error_code error;
+      std::string place = std::filesystem::canonical(name, error).string();
+      auto [other, isNew] = known.try_emplace(error ? name : place, name);
+      if (!isNew)
+        return absl::InvalidArgumentError(absl::StrCat(
+            quote(name), ": is the same file as ", quote(other->second),
+            "; give it once, and --data-weights if it is to be read more often "
+            "than others"));
+    }
   return absl::OkStatus();
 }
 
-absl::Status FileTokens::sample(uint64_t seed, uint64_t step, uint32_t index,
-                                const SampleSpans &to) const {
-  if (absl::Status status = checkSpans(to); !status.ok())
+absl::Status FilesOfTokens::openFiles(const SourceOptions &options) {
+  uint64_t count = 0;
+  for (const std::string &path : options.paths) {
+    auto found = dataFiles(path, !options.each.tokenizer.empty());
+    if (!found.ok())
+      return found.status();
+    count += found->size();
+    names.push_back(*std::move(found));
+  }
+  if (absl::Status status = checkTwice(); !status.ok())
     return status;
-  philox4x32_key_t key = {
-      {static_cast<uint32_t>(seed), static_cast<uint32_t>(seed >> 32)}};
-  philox4x32_ctr_t counter = {{static_cast<uint32_t>(step),
-                               static_cast<uint32_t>(step >> 32), index,
-                               sampleDomain}};
-  philox4x32_ctr_t random = philox4x32_R(10, counter, key);
-  uint64_t fraction = random.v[0] | uint64_t{random.v[1]} << 32;
-  uint64_t places = layout.numTokens - sequence;
-  uint64_t start = static_cast<uint64_t>(
-      static_cast<unsigned __int128>(fraction) * places >> 64);
-  std::vector<unsigned char> bytes;
-  std::vector<int32_t> window(uint64_t{sequence} + 1);
-  if (absl::Status status = read(start, window.size(), bytes, window.data());
-      !status.ok())
-    return status;
-  std::copy_n(window.begin(), sequence, to.tokens.begin());
-  std::copy_n(window.begin() + 1, sequence, to.targets.begin());
-  if (isByToken(marks))
-    markByToken(marks, window, to.documents);
-  else
-    markByIndex(layout.documents, start, to.documents);
+  uint64_t pieces = std::max<uint64_t>(checkedPieces / count, 1);
+  for (const std::vector<std::string> &ofSource : names)
+    for (const std::string &name : ofSource) {
+      TokenOptions one = options.each;
+      one.path = name;
+      auto file = TokenFile::open(one, pieces);
+      if (!file.ok())
+        return file.status();
+      for (const std::string &doubt : (*file)->warnings())
+        doubts.push_back(doubt);
+      files.push_back(*std::move(file));
+    }
   return absl::OkStatus();
+}
+
+absl::Status FilesOfTokens::share(const SourceOptions &options) {
+  SamplingOptions how{
+      {}, options.each.sequence, options.order, options.weights};
+  auto file = files.begin();
+  for (const std::vector<std::string> &ofSource : names) {
+    how.tokens.emplace_back();
+    for (size_t i = 0; i < ofSource.size(); ++i)
+      how.tokens.back().push_back((*file++)->numTokens());
+  }
+  auto made = Sampling::make(how);
+  if (!made.ok())
+    return absl::Status(
+        made.status().code(),
+        absl::StrCat("--data-weights: ", made.status().message()));
+  sampling = *std::move(made);
+  for (size_t s = 0; s < how.tokens.size(); ++s) {
+    SourceSummary one{options.paths[s], how.tokens[s].size()};
+    for (uint64_t tokens : how.tokens[s]) {
+      one.tokens += tokens;
+      one.leftOver += (tokens - 1) % how.sequence;
+    }
+    one.windows = sampling.windowsOf(s);
+    summaries.push_back(one);
+  }
+  return absl::OkStatus();
+}
+
+/// Of one file its own, as checkpoints of one have it.
+std::string FilesOfTokens::identity() const {
+  if (files.size() == 1)
+    return files[0]->identity();
+  std::string all;
+  for (size_t s = 0; s < names.size(); ++s)
+    absl::StrAppend(&all, names[s].size(), ";");
+  for (const auto &file : files)
+    absl::StrAppend(&all, file->identity(), ";");
+  return absl::StrCat(
+      numTokens(), " tokens in ", files.size(), " files, fingerprint ",
+      absl::Hex(XXH3_64bits(all.data(), all.size()), absl::kZeroPad16));
 }
 
 absl::Status checkOptions(const TokenOptions &options) {
@@ -276,30 +164,22 @@ absl::Status checkOptions(const TokenOptions &options) {
 } // namespace
 
 absl::StatusOr<std::unique_ptr<TokenSource>>
-TokenSource::open(const TokenOptions &options) {
-  if (absl::Status status = checkOptions(options); !status.ok())
+TokenSource::openAll(const SourceOptions &options) {
+  if (absl::Status status = checkOptions(options.each); !status.ok())
     return status;
-  absl::StatusOr<TokenLayout> layout = findTokenLayout(options);
-  if (!layout.ok())
-    return layout.status();
-  if (layout->numTokens <= options.sequence)
-    return absl::DataLossError(absl::StrCat(
-        quote(layout->file.path()), ": holds ", layout->numTokens,
-        " tokens, expected at least ", uint64_t{options.sequence} + 1,
-        " (sequence + 1); give a longer file or a shorter sequence"));
-  if (options.documents.from == DocumentMarks::From::index &&
-      layout->documents.empty())
-    return absl::InvalidArgumentError(absl::StrCat(
-        quote(layout->file.path()),
-        ": does not tell where its documents begin, which the plan needs "
-        "(batch.documents, batch.positions or batch.document_end_loss of its "
-        "spec say so); give --document-begin ID (the "
-        "token that each begins with: 50256 in llm.c's GPT-2 files) or "
-        "--document-end ID (the token that each ends with)"));
-  auto source = std::make_unique<FileTokens>(*std::move(layout), options);
-  if (absl::Status status = source->scan(options.stop); !status.ok())
+  if (options.paths.empty())
+    return absl::InvalidArgumentError("no file of tokens is given");
+  auto source = std::make_unique<FilesOfTokens>();
+  if (absl::Status status = source->openFiles(options); !status.ok())
+    return status;
+  if (absl::Status status = source->share(options); !status.ok())
     return status;
   return source;
+}
+
+absl::StatusOr<std::unique_ptr<TokenSource>>
+TokenSource::open(const TokenOptions &options) {
+  return openAll({options, {options.path}});
 }
 
 } // namespace meshwork::runtime

@@ -2,7 +2,7 @@
 //
 //   auto source = TokenSource::open({.path = "train.bin", .vocabulary = 50257,
 //                                    .sequence = 1024});
-//   source.value()->sample(seed, step, index, {tokens, targets});
+//   source.value()->sample(seed, {step, index, ofRun}, {tokens, targets});
 //
 // Formats, told apart by their first bytes:
 //   llm.c .bin         256 int32 header: magic 20240520, version 1, count,
@@ -38,8 +38,15 @@ struct DocumentMarks {
   uint32_t token = 0;
 };
 
+/// Which windows of its files a run reads, and in which order.
+enum class SampleOrder : uint8_t {
+  random, // from anywhere, drawn with replacement
+  epochs  // those that stand one behind the other, each once before one is
+          // read again
+};
+
 struct TokenOptions {
-  std::string path;
+  std::string path;        // a file; of a source what else --data takes
   std::string dataType;    // "" | "u16" | "u32", for raw files
   std::string tokenizer;   // "" | "bytes", for text
   uint32_t vocabulary = 0; // every id must be below
@@ -56,6 +63,32 @@ struct SampleSpans {
   absl::Span<int32_t> documents = {};
 };
 
+/// A sample, counted in three ways.
+struct SampleNumber {
+  uint64_t step = 0;
+  uint32_t index = 0; // in the step
+  uint64_t ofRun = 0; // since its first start
+};
+
+/// Where the tokens of a run come from.
+struct SourceOptions {
+  /// Of all; `path` is not read.
+  TokenOptions each;
+  /// A file each, or a folder or a pattern (DataFiles.h).
+  std::vector<std::string> paths;
+  SampleOrder order = SampleOrder::random;
+  /// Shares of samples, one for each of `paths`; none: by windows.
+  std::vector<double> weights = {};
+};
+
+/// What is told of a source before the first step.
+struct SourceSummary {
+  std::string name; // as it was given
+  uint64_t files = 0, tokens = 0;
+  uint64_t windows = 0;  // one behind the other
+  uint64_t leftOver = 0; // tokens behind the last windows of files
+};
+
 /// The files that TokenSource may read for `path`: it, and what may be the
 /// other half of a Megatron pair.
 std::vector<std::string> tokenFiles(const std::string &path);
@@ -66,17 +99,20 @@ public:
   virtual ~TokenSource() = default;
   /// Checks structure, size, at least sequence + 1 tokens, marks of documents
   /// (a token that occurs, an index that ends a document), and each id below
-  /// the vocabulary: of 64 MiB spread over a file that is larger, since reading
-  /// hundreds of them would hold up the first step; `sample` checks them all.
+  /// the vocabulary: of 64 MiB spread over all files where they are larger (and
+  /// 1 MiB of each file), since reading hundreds of them would hold up the
+  /// first step; `sample` checks them all.
   /// Errors name the file, what was found and what was expected; codes as in
   /// Files.h.
   static absl::StatusOr<std::unique_ptr<TokenSource>>
+  openAll(const SourceOptions &options);
+  /// Of one file, in random order.
+  static absl::StatusOr<std::unique_ptr<TokenSource>>
   open(const TokenOptions &options);
 
-  /// Writes sample `index` of optimizer step `step`, a function of the three
-  /// numbers and the file only: with w the sequence + 1 tokens from a start
-  /// drawn uniformly from all places where such a window fits, tokens is
-  /// w[0, sequence) and targets is w[1, sequence]. Documents of an indexed file
+  /// Writes a sample. With w the sequence + 1 tokens of a window, tokens is
+  /// w[0, sequence) and targets is w[1, sequence]. Which window it is says the
+  /// README; none goes from one file to the next. Documents of an indexed file
   /// are joined in the order of the index.
   ///
   /// documents[i] is the position in the sample at which the document of
@@ -89,17 +125,17 @@ public:
   ///   index       the first token of the next document
   /// and in the latter two that target cannot be told from its document.
   ///
-  /// The start is floor(r * places / 2^64), where r is the first two words
-  /// (low first) of Philox4x32-10 with key (seed low, seed high) and counter
-  /// (step low, step high, index, 0x6e6b6f74).
-  ///
   /// Fails when an id is not in the vocabulary, or the file was changed after
   /// it was opened or cannot be read any more; else only when a span has
   /// another size, or documents are wanted but were not asked for at open.
-  virtual absl::Status sample(uint64_t seed, uint64_t step, uint32_t index,
+  virtual absl::Status sample(uint64_t seed, const SampleNumber &number,
                               const SampleSpans &to) const = 0;
 
-  virtual uint64_t numTokens() const = 0;
+  virtual uint64_t numTokens() const = 0; // of all files
+
+  virtual const std::vector<SourceSummary> &sources() const = 0;
+  /// How often so many samples read source `number`, in epochs.
+  virtual double readsOf(size_t number, uint64_t samples) const = 0;
 
   /// What `open` found likely wrong, a line each: ids that only a part of the
   /// vocabulary has, a "text" of control characters. What is surely wrong is an
@@ -108,7 +144,8 @@ public:
 
   /// "5000 tokens, fingerprint 0123456789abcdef": tells a file that was
   /// replaced, or a stale copy. The fingerprint is a hash of the width of ids,
-  /// of the ids that are checked at open, and of the documents of an index.
+  /// of the ids that are checked at open, and of the documents of an index; of
+  /// several files a hash of what this is of each.
   virtual std::string identity() const = 0;
 };
 

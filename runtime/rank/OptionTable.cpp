@@ -1,6 +1,7 @@
 #include "runtime/rank/OptionTable.h"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_format.h"
+#include "absl/strings/str_join.h"
 #include <cstdlib>
 
 namespace meshwork::runtime {
@@ -12,6 +13,7 @@ using Transport = RunOptions::Transport;
   [](RunOptions &options) -> OptionField { return &options.member; }
 
 constexpr OptionChoice dataTypes[] = {{"u16"}, {"u32"}};
+constexpr OptionChoice orders[] = {{"random"}, {"epochs"}};
 constexpr OptionChoice tokenizers[] = {{"bytes"}};
 constexpr OptionChoice shapes[] = {
     {"constant", static_cast<int>(Shape::constant)},
@@ -35,9 +37,30 @@ const OptionRow rows[] = {
      .group = "Data",
      .valueName = "FILE",
      .help = "Tokens: llm.c .bin, Megatron .bin/.idx (or their common prefix), "
-             "raw ids, or text",
+             "raw ids, or text; a folder of such files, or a pattern like "
+             "'shards/*.bin'. May be given several times",
      .field = MESHWORK_FIELD(data),
      .needs = "--steps",
+     .decidesNumbers = true},
+    {.name = "--data-weights",
+     .group = "Data",
+     .valueName = "W,W",
+     .help = "How the samples are shared between several --data, like 0.7,0.3; "
+             "default: by how many windows each has",
+     .field = MESHWORK_FIELD(dataWeights),
+     .needs = "--data",
+     .isShared = true,
+     .decidesNumbers = true},
+    {.name = "--order",
+     .group = "Data",
+     .valueName = "",
+     .help = "Of samples: from random places, or each window of the "
+             "files once an epoch, shuffled",
+     .field = MESHWORK_FIELD(order),
+     .choices = orders,
+     .needs = "--data",
+     .showsDefault = true,
+     .isShared = true,
      .decidesNumbers = true},
     {.name = "--data-type",
      .group = "Data",
@@ -404,7 +427,13 @@ struct ValueText {
   std::string operator()(const bool *flag) const {
     return *flag == *std::get<bool *>(defaults) ? "" : "given";
   }
-  std::string operator()(const std::string *text) const { return *text; }
+  /// Checkpoints of a default that did not exist are of this one.
+  std::string operator()(const std::string *text) const {
+    return *text == *std::get<std::string *>(defaults) ? "" : *text;
+  }
+  std::string operator()(const std::vector<std::string> *texts) const {
+    return absl::StrJoin(*texts, ", ");
+  }
   std::string operator()(const std::optional<uint32_t> *number) const {
     return *number ? absl::StrCat(**number) : "";
   }

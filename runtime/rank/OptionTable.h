@@ -10,16 +10,18 @@
 
 #include "absl/types/span.h"
 #include "meshwork/Runtime/Run.h"
+#include <string>
 #include <variant>
+#include <vector>
 
 namespace meshwork::runtime {
 
 /// Where a value goes. A `bool` is a flag: given, it becomes the opposite of
-/// its default.
+/// its default. What goes to a list may be given several times.
 using OptionField =
     std::variant<bool *, int *, uint32_t *, uint64_t *, double *, std::string *,
-                 std::optional<uint32_t> *, LearningRate::Shape *,
-                 RunOptions::Transport *>;
+                 std::vector<std::string> *, std::optional<uint32_t> *,
+                 LearningRate::Shape *, RunOptions::Transport *>;
 
 /// A word that an option takes, and the enumerator that it stands for.
 struct OptionChoice {

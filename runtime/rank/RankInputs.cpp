@@ -61,8 +61,10 @@ absl::Status Rank::loadBatch(uint64_t step, uint32_t action) {
 
 absl::Status Rank::readSample(uint64_t step, uint32_t number,
                               SampleRows &to) const {
-  absl::Status status =
-      setup.tokens->sample(setup.seed, step, number, to.spans());
+  uint64_t before =
+      start.samples + (step - start.step) * setup.plan.global_batch();
+  absl::Status status = setup.tokens->sample(
+      setup.seed, {step, number, before + number}, to.spans());
   return status.ok() ? status : fromIo(status);
 }
 

@@ -79,4 +79,21 @@ std::vector<std::string> changedSettings(const RunSettings &saved,
   return lines;
 }
 
+absl::Status checkWindows(const RunSettings &saved, const RunSettings &now) {
+  if (textOf(saved, "--order") != "epochs" ||
+      textOf(now, "--order") != "epochs")
+    return absl::OkStatus();
+  for (const char *name :
+       {contentOfData, "--data-weights", "batch.sequence", "--seed"})
+    if (std::string before = textOf(saved, name), after = textOf(now, name);
+        before != after)
+      return absl::InvalidArgumentError(absl::StrCat(
+          "--order epochs goes on behind the samples that the checkpoint has "
+          "seen, but ",
+          name, " was ", before, ", is ", after,
+          ": some windows would be read twice and others not at all; give what "
+          "the run had, or --order random"));
+  return absl::OkStatus();
+}
+
 } // namespace meshwork::runtime

@@ -6,6 +6,7 @@
 //     std::puts(line.c_str()); // "--lr was 0.001, is 0.0005"
 #pragma once
 
+#include "absl/status/status.h"
 #include "meshwork/Plan/Plan.h"
 #include "meshwork/Runtime/Run.h"
 #include "runtime/io/Tokens.h"
@@ -29,5 +30,10 @@ RunSettings runSettings(const RunOptions &options, const plan::Plan &plan,
 /// earlier releases do not tell the tokens, which are no difference then.
 std::vector<std::string> changedSettings(const RunSettings &saved,
                                          const RunSettings &now);
+
+/// invalidArgument where both runs read their windows by epochs, and something
+/// has changed by which windows are numbered: going on would then read some
+/// twice and others not at all.
+absl::Status checkWindows(const RunSettings &saved, const RunSettings &now);
 
 } // namespace meshwork::runtime

@@ -1,11 +1,15 @@
 #include "runtime/run/CheckOptions.h"
+#include "absl/strings/numbers.h"
 #include "absl/strings/str_cat.h"
+#include "absl/strings/str_split.h"
 #include "lib/Plan/StatusMacros.h"
 #include "meshwork/Plan/Types.h"
 #include "meshwork/Text/Counted.h"
+#include "meshwork/Text/Escape.h"
 #include "runtime/rank/OptionTable.h"
 #include "runtime/save/Resume.h"
 #include "runtime/train/RunFiles.h"
+#include <cmath>
 
 namespace meshwork::runtime {
 namespace {
@@ -60,9 +64,34 @@ absl::Status checkOptions(const RunOptions &o) {
   MESHWORK_RETURN_IF_ERROR(checkFileNames(o));
   if (o.steps > 0 && o.data.empty() && !o.validateOnly)
     return usage("--data is needed for ", counted(o.steps, "step"));
+  if (o.order != "random" && o.order != "epochs")
+    return usage("--order is ", quote(o.order), ", expected random or epochs");
+  MESHWORK_RETURN_IF_ERROR(dataWeights(o).status());
   if (o.steps == 0 && !o.saveGradients.empty())
     return usage("--save-gradients needs at least one step");
   return checkResumeOptions(o);
+}
+
+absl::StatusOr<std::vector<double>> dataWeights(const RunOptions &o) {
+  std::vector<double> weights;
+  if (o.dataWeights.empty())
+    return weights;
+  for (const std::string &text :
+       std::vector<std::string>(absl::StrSplit(o.dataWeights, ','))) {
+    double weight = 0;
+    if (!absl::SimpleAtod(text, &weight) || !std::isfinite(weight) ||
+        weight <= 0)
+      return usage("--data-weights ", quote(o.dataWeights), ": found ",
+                   quote(text),
+                   ", expected a number above 0 for each --data, "
+                   "like 0.7,0.3");
+    weights.push_back(weight);
+  }
+  if (weights.size() != o.data.size())
+    return usage("--data-weights ", quote(o.dataWeights), ": found ",
+                 counted(weights.size(), "number"), ", expected ",
+                 o.data.size(), ", one for each --data");
+  return weights;
 }
 
 absl::Status checkRanks(const plan::Plan &plan, const RunOptions &options,

@@ -16,6 +16,9 @@ absl::Status checkOptions(const RunOptions &options);
 absl::Status checkRanks(const plan::Plan &plan, const RunOptions &options,
                         const Processes &processes, uint32_t &ranks);
 
+/// --data-weights, one for each --data; none where it is not given.
+absl::StatusOr<std::vector<double>> dataWeights(const RunOptions &options);
+
 /// What tells documents apart, where the plan wants to know.
 absl::StatusOr<DocumentMarks> documentMarks(const plan::Plan &plan,
                                             const RunOptions &options);

@@ -2,6 +2,7 @@
 // the first step, the cheapest first.
 #include "meshwork/Runtime/Run.h"
 #include "absl/strings/str_format.h"
+#include "absl/strings/str_join.h"
 #include "lib/Plan/Checked.h"
 #include "meshwork/Plan/Types.h"
 #include "meshwork/Runtime/ExitCode.h"
@@ -30,21 +31,49 @@ absl::Status openTokens(const RunOptions &options, const DocumentMarks &marks,
   const plan::Plan &plan = parts.plan->plan();
   if (options.steps == 0)
     return absl::OkStatus();
-  auto tokens = TokenSource::open({options.data, options.dataType,
-                                   options.tokenizer, plan.vocabulary(),
-                                   plan.sequence(), marks, options.stop});
+  SourceOptions sources{
+      {"", options.dataType, options.tokenizer, plan.vocabulary(),
+       plan.sequence(), marks, options.stop},
+      options.data,
+      options.order == "epochs" ? SampleOrder::epochs : SampleOrder::random};
+  MESHWORK_ASSIGN_OR_RETURN(sources.weights, dataWeights(options));
+  auto tokens = TokenSource::openAll(sources);
   if (absl::IsCancelled(tokens.status()))
     return stoppedBy(*options.stop, "before the first step: nothing is saved");
   if (!tokens.ok())
     return fromIo(tokens.status());
   parts.tokens = std::move(*tokens);
-  return agreeOnData(*parts.processes, *parts.tokens, options.data);
+  return agreeOnData(*parts.processes, *parts.tokens,
+                     absl::StrJoin(options.data, ", "));
 }
 
 void warnOfTokens(const TrainerParts &parts) {
   if (parts.tokens)
     for (const std::string &line : parts.tokens->warnings())
       parts.reporter->warn("--data " + line);
+}
+
+/// What a run reads, where that is not one file from random places.
+void tellSources(const RunOptions &options, const TrainerParts &parts) {
+  if (!parts.tokens ||
+      (options.order == "random" && parts.tokens->sources().size() == 1 &&
+       parts.tokens->sources()[0].files == 1))
+    return;
+  uint64_t samples = options.steps * parts.plan->plan().global_batch();
+  bool isByEpochs = options.order == "epochs";
+  for (size_t i = 0; i < parts.tokens->sources().size(); ++i) {
+    const SourceSummary &one = parts.tokens->sources()[i];
+    std::string line = absl::StrCat(
+        "--data ", quote(one.name), ": ", counted(one.files, "file"), ", ",
+        counted(one.tokens, "token"), ", ", counted(one.windows, "window"));
+    if (isByEpochs)
+      absl::StrAppend(&line, " and ", counted(one.leftOver, "token"),
+                      " behind the last of a file, which are not read; in ",
+                      counted(options.steps, "step"),
+                      absl::StrFormat(" it is read %.3g times",
+                                      parts.tokens->readsOf(i, samples)));
+    parts.reporter->note(line);
+  }
 }
 
 absl::Status openWeights(const RunOptions &options, TrainerParts &parts) {
@@ -245,6 +274,7 @@ absl::Status runIn(Processes &processes, const RunOptions &options) {
     parts.reporter = makeReporter(plan, options, std::move(metrics), *planned,
                                   processes.areMany());
     warnOfTokens(parts);
+    tellSources(options, parts);
     warnOfWarmup(options, *parts.reporter);
   }
   work.reset();

@@ -79,6 +79,7 @@ absl::StatusOr<Progress> Resume::choose(const Candidate &candidate,
     return absl::InvalidArgumentError(absl::StrCat(
         "--save-gradients needs a step, but ", quote(candidate.path), " has ",
         at.step, " of --steps ", options.steps, " behind it"));
+  MESHWORK_RETURN_IF_ERROR(checkWindows(manifest.options, settings));
   std::lock_guard<std::mutex> lock(mutex);
   chosen = &candidate;
   if (rank != 0)

@@ -2,6 +2,7 @@
 #include "absl/strings/str_cat.h"
 #include "lib/Plan/Checked.h"
 #include "runtime/checkpoint/Checkpoint.h"
+#include "runtime/io/DataFiles.h"
 #include "runtime/io/Files.h"
 #include "runtime/io/IoStatus.h"
 #include "runtime/io/NewFile.h"
@@ -43,7 +44,10 @@ absl::Status checkOutsideCheckpoints(const RunOptions &o) {
 }
 
 std::vector<FileUse> readFirst(const RunOptions &o) {
-  return {{"the plan", o.plan}, {"--data", o.data}, {"--init", o.init}};
+  std::vector<FileUse> uses = {{"the plan", o.plan}, {"--init", o.init}};
+  for (const std::string &path : o.data)
+    uses.push_back({"--data", path});
+  return uses;
 }
 } // namespace
 
@@ -66,8 +70,13 @@ std::vector<FileUse> filesOfRun(const RunOptions &options,
   std::vector<FileUse> uses = written(options);
   for (const FileUse &use : readFirst(options))
     uses.push_back(use);
-  for (const std::string &path : tokenFiles(options.data))
-    uses.push_back({"--data", path});
+  for (const std::string &source : options.data) {
+    auto files = dataFiles(source, !options.tokenizer.empty());
+    for (const std::string &file :
+         files.ok() ? *files : std::vector<std::string>{source})
+      for (const std::string &path : tokenFiles(file))
+        uses.push_back({"--data", path});
+  }
   if (weights)
     for (const std::string &path : weights->paths())
       uses.push_back({"--init", path});

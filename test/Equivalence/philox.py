@@ -43,6 +43,44 @@ def batch(data, seed, step, count, sequence):
     return windows[:, :-1], windows[:, 1:]
 
 
+def _permuted(places, count, seed, pool, number, kind):
+    """Arrays: where places go, by six rounds of a Feistel network, walked until they are below `count`."""
+    half = max(1, -(-int(count - 1).bit_length() // 2))
+    mask = np.uint64((1 << half) - 1)
+    result, walking = np.asarray(places, np.uint64).copy(), np.ones(len(places), bool)
+    while walking.any():
+        left, right = result[walking] >> np.uint64(half), result[walking] & mask
+        for turn in range(6):
+            words = philox4x32((right, pool << 8 | turn, number & _MASK, kind), _split(seed))[0]
+            left, right = right, left ^ (words & mask)
+        result[walking] = left << np.uint64(half) | right
+        walking = result >= count
+    return result.astype(np.int64)
+
+
+def window(sources, sequence, seed, step, index, of_run, order="random", weights=None):
+    """(file, start) of a sample, `sources` being the tokens of each file of each source; shares by largest remainder."""
+    pool, counter, first = 0, of_run, 0
+    files = [tokens for source in sources for tokens in source]
+    if weights:
+        due = np.array(weights) / np.sum(weights) * 1024
+        counts = np.floor(due).astype(int)
+        counts[np.argsort(counts - due, kind="stable")[:1024 - counts.sum()]] += 1
+        begins = np.cumsum(counts) - counts
+        slot = _permuted([of_run % 1024], 1024, seed, 0, of_run // 1024, 0x7478696D)[0]
+        pool = int(np.searchsorted(begins, slot, side="right")) - 1
+        counter = of_run // 1024 * int(counts[pool]) + int(slot - begins[pool])
+        files, first = sources[pool], sum(map(len, sources[:pool]))
+    by_epochs = order == "epochs"
+    places = np.cumsum([(n - 1) // sequence if by_epochs else n - sequence for n in files])
+    total = int(places[-1])
+    place = (int(_permuted([counter % total], total, seed, pool, counter // total, 0x636F7065)[0]) if by_epochs
+             else sample_start(seed, step, index, total))
+    file = int(np.searchsorted(places, place, side="right"))
+    start = place - (int(places[file - 1]) if file else 0)
+    return first + file, start * (sequence if by_epochs else 1)
+
+
 def normals(name, shape, seed, mean, deviation):
     """Initial weights, in f64; the runtime's differ by f32 rounding."""
     count = int(np.prod(shape))

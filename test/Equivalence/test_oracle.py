@@ -222,9 +222,15 @@ class Files(unittest.TestCase):
         for seed, step in ((0, 0), (2 ** 32 - 1, 5), (3, 2 ** 33 + 1)):
             tokens, targets = philox.batch(data, seed, step, 6, sequence)
             for index in range(6):
-                mine = given["sample"](data, sequence, seed, step, index)
-                np.testing.assert_array_equal(mine[0], tokens[index])
-                np.testing.assert_array_equal(mine[1], targets[index])
+                file, start = given["window"]([[len(data)]], sequence, seed, step, index, 6 * step + index)
+                self.assertEqual(file, 0)
+                np.testing.assert_array_equal(data[start:start + sequence], tokens[index])
+                np.testing.assert_array_equal(data[start + 1:start + sequence + 1], targets[index])
+        for sources, weights in (([[1000]], None), ([[100, 60], [700]], None), ([[100, 60], [700], [18]], (5, 3, 1))):
+            for order in ("random", "epochs"):
+                for of_run in (*range(40), 1023, 1024, 2 ** 40 + 7):
+                    where = (sources, sequence, 11, of_run // 4, of_run % 4, of_run, order, weights)
+                    self.assertEqual(given["window"](*where), philox.window(*where))
 
     def test_philox_known_answers(self):
         """Vectors of the generator's authors."""

@@ -31,7 +31,7 @@ bool draw(const std::string &path, const std::string &type,
   if (marks.from != runtime::DocumentMarks::From::nowhere)
     to.documents = absl::MakeSpan(documents);
   for (uint32_t index = 0; index < 4; ++index)
-    if ((*source)->sample(1, 2, index, to).ok())
+    if ((*source)->sample(1, {2, index}, to).ok())
       checkDocuments(to.documents);
   return true;
 }

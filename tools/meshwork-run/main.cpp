@@ -72,7 +72,15 @@ struct Adder {
   CLI::Option *operator()(std::string *text) const {
     if (row.choices.empty())
       return app.add_option(row.name, *text, row.help)->check(cli::notEmpty());
-    return addChoice(*text, [](const OptionChoice &one) { return one.name; });
+    CLI::Option *option =
+        addChoice(*text, [](const OptionChoice &one) { return one.name; });
+    return text->empty() ? option : option->default_str(*text);
+  }
+  /// A value each time that it is given.
+  CLI::Option *operator()(std::vector<std::string> *texts) const {
+    return app.add_option(row.name, *texts, row.help)
+        ->check(cli::notEmpty())
+        ->allow_extra_args(false);
   }
   CLI::Option *operator()(Shape *shape) const { return addEnum(*shape); }
   CLI::Option *operator()(Transport *transport) const {

@@ -14,6 +14,7 @@
 #include <functional>
 #include <optional>
 #include <string>
+#include <vector>
 
 namespace meshwork::plan {
 struct Plan;
@@ -34,9 +35,12 @@ struct LearningRate {
 
 struct RunOptions {
   std::string plan;
-  std::string data;      // may be empty when steps is 0
-  std::string dataType;  // "" | "u16" | "u32", for raw token files
-  std::string tokenizer; // "" | "bytes", for text
+  /// Sources of tokens: files, folders, patterns. None when steps is 0.
+  std::vector<std::string> data;
+  std::string dataWeights;      // "": by windows; else "0.7,0.3"
+  std::string order = "random"; // | "epochs"
+  std::string dataType;         // "" | "u16" | "u32", for raw token files
+  std::string tokenizer;        // "" | "bytes", for text
   /// The token that each document in `data` begins with, or the one that each
   /// ends with. Only for a plan that separates documents; it needs one of the
   /// two, or a Megatron index.

@@ -23,7 +23,7 @@ Outcome runFour(const plan::PlanT &plan, bool synchronous = false,
                 uint32_t ranks = 1, bool sharesGpu = true) {
   RunOptions options;
   options.plan = writePlan(plan, "ahead.mwplan");
-  options.data = writeText(5000, "text");
+  options.data = {writeText(5000, "text")};
   options.tokenizer = "bytes";
   options.steps = 4;
   options.synchronous = synchronous;

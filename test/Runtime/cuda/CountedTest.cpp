@@ -29,7 +29,7 @@ plan::PlanT turns(uint32_t ranks) {
 RunOptions optionsFor(const plan::PlanT &plan) {
   RunOptions options;
   options.plan = writePlan(plan, "counted.mwplan");
-  options.data = writeText(5000, "text");
+  options.data = {writeText(5000, "text")};
   options.tokenizer = "bytes";
   options.steps = 4;
   options.shareGpu = true;

@@ -41,7 +41,7 @@ std::string planWith(const char *symbol, const std::string &body) {
 absl::Status runPlan(const std::string &plan, bool synchronous) {
   RunOptions options;
   options.plan = plan;
-  options.data = writeText(5000, "text");
+  options.data = {writeText(5000, "text")};
   options.tokenizer = "bytes";
   options.steps = 1;
   options.synchronous = synchronous;

@@ -20,7 +20,7 @@ plan::PlanT momentumPlan(bool onHost, uint32_t ranks) {
 RunOptions optionsFor(const plan::PlanT &plan, uint64_t steps) {
   RunOptions options;
   options.plan = writePlan(plan, "host.mwplan");
-  options.data = writeText(5000, "text");
+  options.data = {writeText(5000, "text")};
   options.tokenizer = "bytes";
   options.steps = steps;
   options.shareGpu = true;

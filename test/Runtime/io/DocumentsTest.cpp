@@ -42,7 +42,7 @@ protected:
       std::vector<int32_t> tokens(sequence), targets(sequence),
           documents(sequence, -1), expected;
       ASSERT_TRUE(source
-                      .sample(1, 2, index,
+                      .sample(1, {2, index},
                               {absl::MakeSpan(tokens), absl::MakeSpan(targets),
                                absl::MakeSpan(documents)})
                       .ok());
@@ -85,12 +85,12 @@ TEST_F(DocumentsTest, TokensAndTargetsStayAsTheyAre) {
   for (uint32_t index = 0; index < 100; ++index) {
     std::vector<int32_t> a(sequence), b(sequence), c(sequence), d(sequence),
         documents(sequence);
-    ASSERT_TRUE(with->sample(3, 4, index,
+    ASSERT_TRUE(with->sample(3, {4, index},
                              {absl::MakeSpan(a), absl::MakeSpan(b),
                               absl::MakeSpan(documents)})
                     .ok());
     ASSERT_TRUE(
-        without->sample(3, 4, index, {absl::MakeSpan(c), absl::MakeSpan(d)})
+        without->sample(3, {4, index}, {absl::MakeSpan(c), absl::MakeSpan(d)})
             .ok());
     EXPECT_EQ(a, c);
     EXPECT_EQ(b, d);
@@ -133,7 +133,7 @@ TEST_F(IndexedDocumentsTest, ATokenGoesBeforeTheIndex) {
   std::vector<int32_t> tokens(sequence), targets(sequence), documents(sequence);
   for (uint32_t i = 0; i < 100; ++i) {
     ASSERT_TRUE(source
-                    ->sample(1, 1, i,
+                    ->sample(1, {1, i},
                              {absl::MakeSpan(tokens), absl::MakeSpan(targets),
                               absl::MakeSpan(documents)})
                     .ok());
@@ -211,7 +211,7 @@ TEST_F(DocumentsTest, SpansMustFit) {
   std::vector<int32_t> a(sequence), b(sequence), c(sequence + 1);
   auto sample = [&](const TokenSource &source, size_t size) {
     return source.sample(
-        1, 1, 1,
+        1, {1, 1},
         {absl::MakeSpan(a), absl::MakeSpan(b), absl::MakeSpan(c).first(size)});
   };
   EXPECT_TRUE(sample(*with, 8).ok());

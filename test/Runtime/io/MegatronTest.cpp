@@ -41,7 +41,7 @@ TEST_F(MegatronTest, JoinsSequencesInTheOrderOfTheIndex) {
     for (uint32_t i = 0; i < 100; ++i) {
       ASSERT_TRUE(
           (*source)
-              ->sample(1, 1, i,
+              ->sample(1, {1, i},
                        {absl::MakeSpan(tokens), absl::MakeSpan(targets)})
               .ok());
       for (int32_t j = 0; j < 8; ++j) {
@@ -69,7 +69,7 @@ template <typename T> void expectReads(const std::string &stem, uint8_t type) {
   std::vector<int32_t> tokens(8), targets(8);
   ASSERT_TRUE(
       (*source)
-          ->sample(1, 1, 1, {absl::MakeSpan(tokens), absl::MakeSpan(targets)})
+          ->sample(1, {1, 1}, {absl::MakeSpan(tokens), absl::MakeSpan(targets)})
           .ok());
   EXPECT_EQ(tokens, std::vector<int32_t>(8, 19));
 }

@@ -41,7 +41,7 @@ protected:
     Sample s{std::vector<int32_t>(sequence, -1),
              std::vector<int32_t>(sequence, -1)};
     absl::Status status =
-        source.sample(seed, step, index,
+        source.sample(seed, {step, index},
                       {absl::MakeSpan(s.tokens), absl::MakeSpan(s.targets)});
     EXPECT_TRUE(status.ok()) << status;
     return s;
@@ -226,7 +226,8 @@ TEST_F(TokensTest, OfALargeFilePartsAreCheckedAtOpenAndTheRestWhenRead) {
   absl::Status status;
   std::vector<int32_t> a(8), b(8);
   for (uint32_t i = 0; i < 10000 && status.ok(); ++i)
-    status = (*source)->sample(1, 1, i, {absl::MakeSpan(a), absl::MakeSpan(b)});
+    status =
+        (*source)->sample(1, {1, i}, {absl::MakeSpan(a), absl::MakeSpan(b)});
   expectError(status, StatusCode::kDataLoss, "is 65535, expected 0 to 499");
   // A mark may be anywhere.
   DocumentMarks marks{DocumentMarks::From::endToken, 65535};
@@ -416,7 +417,7 @@ TEST_F(TokensTest, AFileChangedInUseIsAnError) {
   ASSERT_TRUE(source.ok());
   std::vector<int32_t> a(8), b(8);
   auto sample = [&] {
-    return (*source)->sample(1, 1, 1, {absl::MakeSpan(a), absl::MakeSpan(b)});
+    return (*source)->sample(1, {1, 1}, {absl::MakeSpan(a), absl::MakeSpan(b)});
   };
   ASSERT_TRUE(sample().ok());
   std::fstream(file, std::ios::in | std::ios::out).seekp(2) << "\xff\xff";
@@ -431,7 +432,7 @@ TEST_F(TokensTest, SpansMustHoldOneSample) {
   ASSERT_TRUE(source.ok());
   std::vector<int32_t> a(8), b(7);
   expectError(
-      (*source)->sample(1, 1, 1, {absl::MakeSpan(a), absl::MakeSpan(b)}),
+      (*source)->sample(1, {1, 1}, {absl::MakeSpan(a), absl::MakeSpan(b)}),
       StatusCode::kInvalidArgument, "needs room for 8");
 }
 

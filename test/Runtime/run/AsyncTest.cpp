@@ -90,7 +90,7 @@ TEST_F(Async, tooFewThreadsEndTheRun) {
   std::filesystem::path folder =
       std::filesystem::path(options.plan).parent_path();
   for (const auto &path :
-       {folder, folder / options.plan, folder / options.data})
+       {folder, folder / options.plan, folder / options.data[0]})
     std::filesystem::permissions(path, std::filesystem::perms(0755));
   constexpr int ranks = 4, needed = 1 + ranks * (1 + 1 + 2);
   for (int threads = 1; threads <= needed; ++threads) {

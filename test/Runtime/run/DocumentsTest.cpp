@@ -59,7 +59,7 @@ protected:
   std::vector<float> lossesByHand(const Begins &begins,
                                   bool ofPositions = false) const {
     auto source = TokenSource::open(
-        {options.data, options.dataType, options.tokenizer, 256, length});
+        {options.data[0], options.dataType, options.tokenizer, 256, length});
     EXPECT_TRUE(source.ok()) << source.status();
     std::vector<float> losses;
     for (uint64_t step = 0; step < options.steps; ++step) {
@@ -67,7 +67,7 @@ protected:
       for (uint32_t sample = 0; sample < 8; ++sample) {
         std::vector<int32_t> ids(length), next(length);
         EXPECT_TRUE((*source)
-                        ->sample(0, step, sample,
+                        ->sample(0, {step, sample},
                                  {absl::MakeSpan(ids), absl::MakeSpan(next)})
                         .ok());
         for (size_t i = 0, begin = 0; i < length; ++i) {
@@ -126,9 +126,9 @@ TEST_F(Documents, comeFromAnIndexWithoutOptions) {
   for (int64_t i = 1; i <= 32; ++i) // of two sequences, eight tokens
     index.starts.push_back(2 * i);
   index.documents = index.starts.size();
-  options.data = temporary("pair.idx");
+  options.data = {temporary("pair.idx")};
   options.tokenizer.clear();
-  writeFile(options.data, index.bytes().data(), index.bytes().size());
+  writeFile(options.data[0], index.bytes().data(), index.bytes().size());
   EXPECT_EQ(
       lossesOf(documentsPlan({.microbatches = 4})),
       lossesByHand([](int32_t, int32_t token) { return token % 8 == 0; }));

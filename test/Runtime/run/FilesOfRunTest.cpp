@@ -25,7 +25,8 @@ TEST_F(FilesOfRun, outputsMayNotBeInputs) {
   options.init = temporary("start");
   fs::rename(options.save, options.init);
   std::string linked = fresh("linked");
-  for (const std::string &input : {options.plan, options.data, options.init}) {
+  for (const std::string &input :
+       {options.plan, options.data[0], options.init}) {
     std::string before = readFile(input);
     for (std::string RunOptions::*output :
          {&RunOptions::save, &RunOptions::saveGradients, &RunOptions::metrics,
@@ -74,10 +75,10 @@ TEST_F(FilesOfRun, outputsMayNotBeFilesOfAFolderOrPair) {
   expectExit(tinyPlan(), 64,
              "--save \"" + options.save + "\" would overwrite --init");
   options.init.clear();
-  fs::rename(options.data, options.data + ".bin");
+  fs::rename(options.data[0], options.data[0] + ".bin");
   writeText(100, "text.idx");
-  options.save = options.data + ".idx";
-  options.data += ".bin";
+  options.save = options.data[0] + ".idx";
+  options.data[0] += ".bin";
   expectExit(tinyPlan(), 64, "would overwrite --data");
 }
 

@@ -29,7 +29,7 @@ using Bytes = std::vector<unsigned char>;
   ::alarm(60);
   RunOptions options;
   options.plan = plan;
-  options.data = data;
+  options.data = {data};
   options.tokenizer = "bytes";
   options.steps = 1;
   options.threads = 1;

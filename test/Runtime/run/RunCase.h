@@ -14,7 +14,7 @@ class RunCase : public ::testing::Test {
 protected:
   RunOptions options;
   void SetUp() override {
-    options.data = plan::test::writeText(5000, "text");
+    options.data = {plan::test::writeText(5000, "text")};
     options.tokenizer = "bytes";
     options.steps = 3;
     options.learningRate.rate = 0.5;

@@ -54,7 +54,7 @@ struct ByHand {
       for (uint32_t sample = 0; sample < 8; ++sample) {
         EXPECT_TRUE(
             (*source)
-                ->sample(0, static_cast<uint64_t>(step), sample,
+                ->sample(0, {static_cast<uint64_t>(step), sample},
                          {absl::MakeSpan(tokens), absl::MakeSpan(targets)})
                 .ok());
         for (int32_t token : tokens)
@@ -78,7 +78,7 @@ struct ByHand {
 TEST_F(Run, oneTwoAndFourRanksComputeWhatIsComputedByHand) {
   options.steps = 0;
   ASSERT_TRUE(runPlan(tinyPlan({.ranks = 1, .microbatches = 4})).ok());
-  ByHand expected(options.data, tensor(options.save), 3, 0.5);
+  ByHand expected(options.data[0], tensor(options.save), 3, 0.5);
   options.steps = 3;
   for (uint32_t ranks : {1u, 2u, 4u}) {
     options.metrics = fresh("metrics");
@@ -275,11 +275,11 @@ TEST_F(Run, metricsThatCannotBeWrittenLeaveWeights) {
 
 // Of a file above 64 MiB not every id is looked at before the first step.
 TEST_F(Run, aBadTokenOnTheWayLeavesWeights) {
-  options.data = temporary("large");
+  options.data = {temporary("large")};
   options.dataType = "u16";
   options.tokenizer.clear();
   std::vector<uint16_t> bad(1 << 19, 65535);
-  std::ofstream file(options.data, std::ios::binary);
+  std::ofstream file(options.data[0], std::ios::binary);
   file.seekp(1 << 20); // the second of 128 pieces, which is not looked at
   file.write(reinterpret_cast<const char *>(bad.data()), 1 << 20);
   file.seekp((128 << 20) - 2);
@@ -297,7 +297,7 @@ TEST_F(Run, aBadTokenOnTheWayLeavesWeights) {
     for (float value : tensor(options.save))
       ASSERT_TRUE(std::isfinite(value));
   }
-  std::remove(options.data.c_str());
+  std::remove(options.data[0].c_str());
 }
 
 TEST_F(Run, stopEndsAfterTheStepAndSaves) {
@@ -383,7 +383,7 @@ TEST_F(Run, refusesWhatCannotWork) {
   options.ranks = 3;
   expectExit(tinyPlan(), 64, "-n is 3, the plan is for 1 rank");
   options.ranks = 0;
-  options.data = temporary("absent");
+  options.data = {temporary("absent")};
   expectExit(tinyPlan(), 66, "absent");
   options.data.clear();
   expectExit(tinyPlan(), 64, "--data is needed");

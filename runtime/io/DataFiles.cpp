@@ -1,0 +1,78 @@
+#include "runtime/io/DataFiles.h"
+
+#include <algorithm>
+#include <filesystem>
+#include <glob.h>
+
+#include <absl/strings/match.h>
+#include <absl/strings/str_cat.h>
+
+#include "runtime/io/Files.h"
+
+namespace meshwork::runtime {
+namespace fs = std::filesystem;
+namespace {
+/// The order of names in a folder depends on nothing but them.
+std::vector<std::string> sorted(std::vector<std::string> names) {
+  std::sort(names.begin(), names.end());
+  return names;
+}
+
+absl::StatusOr<std::vector<std::string>> filesIn(const std::string &folder,
+                                                 const char *ending) {
+  std::vector<std::string> files;
+  std::error_code error;
+  for (fs::directory_iterator at(folder, error), end; !error && at != end;
+       at.increment(error))
+    if (std::error_code none; absl::EndsWith(at->path().string(), ending) &&
+                              fs::is_regular_file(at->path(), none))
+      files.push_back(at->path().string());
+  if (error)
+    return absl::NotFoundError(
+        absl::StrCat(quote(folder), ": ", error.message()));
+  if (files.empty())
+    return absl::NotFoundError(
+        absl::StrCat(quote(folder), ": is a folder without files that end in ",
+                     ending, "; give files, or a pattern in quotes, like ",
+                     quote(folder + "/*.tokens")));
+  return sorted(std::move(files));
+}
+
+/// Of ascending names. The index of a pair goes by its tokens.
+std::vector<std::string> withoutIndexes(const std::vector<std::string> &files) {
+  std::vector<std::string> kept;
+  for (const std::string &file : files)
+    if (!absl::EndsWith(file, ".idx") ||
+        !std::binary_search(files.begin(), files.end(),
+                            file.substr(0, file.size() - 4) + ".bin"))
+      kept.push_back(file);
+  return kept;
+}
+
+absl::StatusOr<std::vector<std::string>> matching(const std::string &pattern) {
+  glob_t found = {};
+  int result =
+      ::glob(pattern.c_str(), GLOB_MARK | GLOB_NOSORT, nullptr, &found);
+  std::vector<std::string> files;
+  for (size_t i = 0; result == 0 && i < found.gl_pathc; ++i)
+    if (std::string file = found.gl_pathv[i]; !absl::EndsWith(file, "/"))
+      files.push_back(std::move(file));
+  ::globfree(&found);
+  if (files.empty())
+    return absl::NotFoundError(
+        absl::StrCat(quote(pattern), ": no file has such a name"));
+  return withoutIndexes(sorted(std::move(files)));
+}
+} // namespace
+
+absl::StatusOr<std::vector<std::string>> dataFiles(const std::string &path,
+                                                   bool isText) {
+  std::error_code none;
+  if (fs::is_directory(path, none) && !fs::exists(path + ".idx", none))
+    return filesIn(path, isText ? ".txt" : ".bin");
+  if (path.find_first_of("*?[") != std::string::npos && !fs::exists(path, none))
+    return matching(path);
+  return std::vector<std::string>{path};
+}
+
+} // namespace meshwork::runtime

@@ -1,0 +1,42 @@
+// The tokens of one file: windows of them, and what was found out when it was
+// opened. Internal to runtime/io.
+#pragma once
+
+#include "runtime/io/TokenLayout.h"
+
+namespace meshwork::runtime {
+
+class TokenFile {
+public:
+  /// See TokenSource::open. `pieces` of 1 MiB are checked, spread over it.
+  static absl::StatusOr<std::unique_ptr<TokenFile>>
+  open(const TokenOptions &options, uint64_t pieces);
+
+  uint64_t numTokens() const { return layout.numTokens; }
+  const std::string &path() const { return layout.file.path(); }
+  const std::vector<std::string> &warnings() const { return doubts; }
+  std::string identity() const;
+  /// See TokenSource::sample: the window that begins at token `start`.
+  absl::Status window(uint64_t start, const SampleSpans &to) const;
+
+  TokenFile(TokenLayout layout, const TokenOptions &options);
+
+private:
+  /// See TokenSource::open.
+  absl::Status scan(uint64_t mostPieces, const std::atomic<int> *stop);
+  /// Reads tokens [first, first + count); `out` may be null to check only.
+  absl::Status read(uint64_t first, uint64_t count,
+                    std::vector<unsigned char> &bytes, int32_t *out,
+                    class TokenDoubts *look = nullptr) const;
+  absl::Status checkSpans(const SampleSpans &to) const;
+
+  TokenLayout layout;
+  uint64_t width;
+  uint32_t vocabulary;
+  uint32_t sequence;
+  DocumentMarks marks;
+  std::vector<std::string> doubts;
+  uint64_t fingerprint = 0;
+};
+
+} // namespace meshwork::runtime
