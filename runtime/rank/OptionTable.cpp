@@ -18,7 +18,8 @@ constexpr OptionChoice tokenizers[] = {{"bytes"}};
 constexpr OptionChoice shapes[] = {
     {"constant", static_cast<int>(Shape::constant)},
     {"cosine", static_cast<int>(Shape::cosine)},
-    {"linear", static_cast<int>(Shape::linear)}};
+    {"linear", static_cast<int>(Shape::linear)},
+    {"wsd", static_cast<int>(Shape::warmupStableDecay)}};
 constexpr OptionChoice transports[] = {
     {"auto", static_cast<int>(Transport::automatic)},
     {"mpi", static_cast<int>(Transport::mpi)},
@@ -120,7 +121,8 @@ const OptionRow rows[] = {
     {.name = "--schedule",
      .group = "Training",
      .valueName = "",
-     .help = "Of the learning rate after the warmup",
+     .help = "Of the learning rate after the warmup; wsd: constant for "
+             "--stable-steps, then linear",
      .field = MESHWORK_FIELD(learningRate.shape),
      .choices = shapes,
      .needs = "--steps",
@@ -130,7 +132,7 @@ const OptionRow rows[] = {
     {.name = "--min-lr",
      .group = "Training",
      .valueName = "RATE",
-     .help = "Where a decay (cosine, linear) ends, at its last step",
+     .help = "Where a decay (cosine, linear, wsd) ends, at its last step",
      .field = MESHWORK_FIELD(learningRate.minimum),
      .needs = "--schedule",
      .showsDefault = true,
@@ -143,6 +145,15 @@ const OptionRow rows[] = {
      .field = MESHWORK_FIELD(learningRate.warmupSteps),
      .needs = "--steps",
      .showsDefault = true,
+     .isShared = true,
+     .decidesNumbers = true},
+    {.name = "--stable-steps",
+     .group = "Training",
+     .valueName = "N",
+     .help = "Of --schedule wsd: steps with --lr between warmup and decay",
+     .field = MESHWORK_FIELD(learningRate.stableSteps),
+     .least = 1,
+     .needs = "--schedule",
      .isShared = true,
      .decidesNumbers = true},
     {.name = "--decay-steps",

@@ -57,6 +57,8 @@ RunSettings runSettings(const RunOptions &options, const plan::Plan &plan,
     settings.erase("--decay-steps");
     settings.erase("--min-lr");
   }
+  if (options.learningRate.shape != LearningRate::Shape::warmupStableDecay)
+    settings.erase("--stable-steps");
   if (tokens)
     settings[contentOfData] = tokens->identity();
   if (plan.spec())

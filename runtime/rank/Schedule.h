@@ -9,6 +9,8 @@ namespace meshwork::runtime {
 /// reaches `rate` with the last warmup step; then it is constant, or falls
 /// from there, as a line or as half a cosine wave (Loshchilov and Hutter, ICLR
 /// 2017), to `minimum` at the last of `decaySteps` steps, and stays there.
+/// warmupStableDecay (Hu et al., arXiv 2404.06395) is constant for
+/// `stableSteps`, then falls as a line.
 double learningRateAt(const LearningRate &schedule, uint64_t step);
 
 } // namespace meshwork::runtime

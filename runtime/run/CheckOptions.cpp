@@ -46,7 +46,18 @@ absl::Status checkOptions(const RunOptions &o) {
       (lr.minimum > 0 || lr.decaySteps > 0))
     return usage(lr.minimum > 0 ? "--min-lr" : "--decay-steps",
                  " is given, but --schedule constant does not decay: give "
-                 "--schedule cosine or linear, or leave the option out");
+                 "--schedule cosine, linear or wsd, or leave the option out");
+  bool isStable = lr.shape == LearningRate::Shape::warmupStableDecay;
+  if (isStable != (lr.stableSteps > 0))
+    return usage(isStable
+                     ? "--schedule wsd needs --stable-steps"
+                     : "--stable-steps is given, but --schedule is not wsd",
+                 ": these are the steps with --lr between warmup and decay");
+  uint64_t last = lr.decaySteps > 0 ? lr.decaySteps : o.steps;
+  if (isStable && o.steps > 0 && last <= lr.warmupSteps + lr.stableSteps)
+    return usage("--stable-steps is ", lr.stableSteps, ", with ",
+                 lr.warmupSteps, " --warmup-steps: the decay ends after step ",
+                 last, ", expected more (--decay-steps, or --steps)");
   // Of the whole run it is the default, with which a run may end in its warmup.
   if (lr.shape != LearningRate::Shape::constant && lr.decaySteps > 0 &&
       lr.decaySteps < o.steps && lr.decaySteps <= lr.warmupSteps)

@@ -23,7 +23,7 @@ struct Plan;
 namespace meshwork::runtime {
 
 struct LearningRate {
-  enum class Shape { constant, cosine, linear };
+  enum class Shape { constant, cosine, linear, warmupStableDecay };
   Shape shape = Shape::constant;
   double rate = 3e-4;
   double minimum = 0; // where a decay ends
@@ -31,6 +31,8 @@ struct LearningRate {
   /// Steps, warmup included, of which the last has `minimum`; 0: all of the
   /// run.
   uint64_t decaySteps = 0;
+  /// Of warmupStableDecay: those between warmup and decay, with `rate`.
+  uint64_t stableSteps = 0;
 };
 
 struct RunOptions {

@@ -59,7 +59,7 @@ TEST_F(Cli, versionAndHelp) {
   EXPECT_EQ(version.text, "meshwork-run " MESHWORK_VERSION "\n");
   std::string help = meshworkRun("--help").text;
   for (const char *part :
-       {"{constant,cosine,linear}", "{auto,mpi,threads}", "{u16,u32}",
+       {"{constant,cosine,linear,wsd}", "{auto,mpi,threads}", "{u16,u32}",
         "--lr RATE=0.0003", "--trace-steps N=20 Needs: --trace", "--seed N=0 ",
         "--min-lr RATE=0 Needs", "--warmup-steps N=0 Needs", "\nTraining:\n",
         "\nGPUs:\n", "\nExamples:\n"})
@@ -97,8 +97,9 @@ TEST_F(Cli, wrongUsageSaysWhatToTypeInstead) {
       {"--steps 1 --peak-tflops 0",
        "\"0\", expected a number from 0.001 to 1e"},
       {"--steps 1 --peak-tflops 1e-300", "expected a number from 0.001 to 1e"},
-      {"--steps 1 --schedule 1", "1 not in {constant,cosine,linear}"},
-      {"--steps 1 --schedule zigzag", "zigzag not in {constant,cosine,linear}"},
+      {"--steps 1 --schedule 1", "1 not in {constant,cosine,linear,wsd}"},
+      {"--steps 1 --schedule zigzag",
+       "zigzag not in {constant,cosine,linear,wsd}"},
       {"--transport carrier", "carrier not in {auto,mpi,threads}"},
       // What would do nothing.
       {"--data x", "--data requires --steps"},
@@ -108,6 +109,15 @@ TEST_F(Cli, wrongUsageSaysWhatToTypeInstead) {
       {"--steps 1 --min-lr 0", "--min-lr requires --schedule"},
       {"--steps 1 --decay-steps 1", "--decay-steps requires --schedule"},
       {"--steps 1 --schedule constant --min-lr 1e-5", "does not decay"},
+      {"--steps 9 --stable-steps 2", "--stable-steps requires --schedule"},
+      {"--steps 9 --schedule wsd", "--schedule wsd needs --stable-steps"},
+      {"--steps 9 --schedule cosine --stable-steps 2",
+       "--stable-steps is given, but --schedule is not wsd"},
+      {"--steps 9 --schedule wsd --stable-steps 8 --warmup-steps 1",
+       "--stable-steps is 8, with 1 --warmup-steps: the decay ends after step "
+       "9"},
+      {"--order epochs", "--order requires --data"},
+      {"--data-weights 1,2", "--data-weights requires --data"},
       {"--data-type u16", "--data-type requires --data"},
       {"--tokenizer bytes", "--tokenizer requires --data"},
       {"--document-begin 1", "--document-begin requires --data"},

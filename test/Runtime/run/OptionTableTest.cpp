@@ -13,7 +13,8 @@ TEST(OptionTable, sharedOptionsAreThoseThatDecideWhatIsComputed) {
   RunOptions options;
   EXPECT_EQ(sharedOptions(options),
             "--steps 0 --seed 0 --lr 0.0003 --schedule constant --min-lr 0 "
-            "--warmup-steps 0 --decay-steps 0 --skip-bad-steps 0 "
+            "--warmup-steps 0 --stable-steps 0 --decay-steps 0 "
+            "--skip-bad-steps 0 "
             "--nccl-max-ctas 0");
   options.steps = 3;
   options.documentEnd = 0;
@@ -26,7 +27,8 @@ TEST(OptionTable, sharedOptionsAreThoseThatDecideWhatIsComputed) {
   options.transport = RunOptions::Transport::mpi;
   EXPECT_EQ(sharedOptions(options),
             "--steps 3 --document-end 0 --seed 0 --lr 0.0003 --schedule linear "
-            "--min-lr 0 --warmup-steps 0 --decay-steps 0 --save \"w\" "
+            "--min-lr 0 --warmup-steps 0 --stable-steps 0 --decay-steps 0 "
+            "--save \"w\" "
             "--skip-bad-steps 0 --nccl-max-ctas 0 --compare-cpu");
 }
 

@@ -464,6 +464,13 @@ TEST(Schedule, shapes) {
   EXPECT_DOUBLE_EQ(learningRateAt(lr, 1000), 0.1);
   lr.shape = LearningRate::Shape::linear;
   EXPECT_DOUBLE_EQ(learningRateAt(lr, 6), 0.82);
+  lr.shape = LearningRate::Shape::warmupStableDecay;
+  lr.stableSteps = 5;
+  EXPECT_DOUBLE_EQ(learningRateAt(lr, 3), 1.0);
+  EXPECT_DOUBLE_EQ(learningRateAt(lr, 9), 1.0);
+  EXPECT_DOUBLE_EQ(learningRateAt(lr, 10), 0.82); // 4, 5 and 6 steps
+  EXPECT_DOUBLE_EQ(learningRateAt(lr, 14), 0.1);
+  EXPECT_DOUBLE_EQ(learningRateAt(lr, 1000), 0.1);
   lr.shape = LearningRate::Shape::constant;
   EXPECT_DOUBLE_EQ(learningRateAt(lr, 1000), 1.0);
 }
