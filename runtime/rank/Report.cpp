@@ -3,11 +3,14 @@
 #include "absl/strings/str_join.h"
 #include "meshwork/Text/Escape.h"
 #include "runtime/io/IoStatus.h"
+#include "runtime/machine/Clock.h"
 #include "runtime/machine/Memory.h"
 #include "runtime/rank/Json.h"
 #include <algorithm>
 #include <cmath>
 #include <cstdio>
+#include <ctime>
+#include <random>
 #include <sys/ioctl.h>
 #include <unistd.h>
 #include <utility>
@@ -69,13 +72,24 @@ std::string jsonMetrics(const StepReport &r) {
 }
 } // namespace
 
+/// The second at which it began, and what tells it from others of that second.
+static std::string newRun() {
+  auto now = static_cast<std::time_t>(wallSeconds());
+  std::tm utc = {};
+  ::gmtime_r(&now, &utc);
+  return absl::StrFormat("%04d%02d%02dT%02d%02d%02d-%08x", utc.tm_year + 1900,
+                         utc.tm_mon + 1, utc.tm_mday, utc.tm_hour, utc.tm_min,
+                         utc.tm_sec, std::random_device()());
+}
+
 Reporter::Reporter(const plan::Plan &plan, ReportOptions given,
                    std::unique_ptr<LineLog> log)
     : options(given),
       tokensPerStep(uint64_t{plan.global_batch()} * plan.sequence()),
       sequence(plan.sequence()), flopsPerStep(plan.model_flops_per_step()),
       palmFlopsPerStep(plan.palm_flops_per_step()),
-      onGpu(plan.device() != plan::Device::cpu), metrics(std::move(log)),
+      onGpu(plan.device() != plan::Device::cpu), run(newRun()),
+      metrics(std::move(log)),
       terminal(!options.plainLines && ::isatty(STDOUT_FILENO) == 1) {}
 
 absl::Status Reporter::startAt(const Progress &at) {
@@ -151,7 +165,7 @@ absl::Status Reporter::writeMetrics(const StepReport &r) {
       "%s%d,\"loss\":%s,\"grad_norm\":%s,\"lr\":%s,\"tokens\":%d,"
       "\"tokens_per_s\":%s,\"step_ms\":%s,\"compute_ms\":%s,\"comm_ms\":%s,"
       "\"idle_ms\":%s,\"mfu\":%s,\"mfu_palm\":%s,\"memory_peak_bytes\":%d%s%s%"
-      "s}",
+      "s,\"time\":%.3f,\"run\":\"%s\"}",
       metricsBegin, r.step, jsonNumber(r.loss, 9), jsonNumber(r.gradNorm, 9),
       jsonNumber(r.learningRate, 9),
       samplesBefore * sequence + tokensPerStep * stepsSeen,
@@ -162,7 +176,8 @@ absl::Status Reporter::writeMetrics(const StepReport &r) {
       peak > options.baseBytes ? peak - options.baseBytes : 0,
       r.saturated ? absl::StrFormat(",\"fp8_saturated\":%.0f", *r.saturated)
                   : std::string(),
-      jsonMetrics(r), r.isSkipped ? ",\"skipped\":true" : "")));
+      jsonMetrics(r), r.isSkipped ? ",\"skipped\":true" : "", wallSeconds(),
+      run)));
 }
 
 bool Reporter::isLineDue(const StepReport &r) const {

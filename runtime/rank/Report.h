@@ -81,6 +81,7 @@ private:
   // and by PaLM's formula: 6 N + 12 L H Q T a token.
   double flopsPerStep, palmFlopsPerStep;
   bool onGpu;
+  const std::string run; // its name in metrics
   std::unique_ptr<LineLog> metrics;
   bool terminal, barShown = false;
   uint64_t stepsSeen = 0;

@@ -9,6 +9,7 @@
 #include <cmath>
 #include <csignal>
 #include <cstdio>
+#include <ctime>
 #include <fstream>
 #include <gtest/gtest.h>
 #include <nlohmann/json.hpp>
@@ -322,8 +323,13 @@ TEST_F(Run, metricsHaveTheContractsKeys) {
     keys.push_back(key);
   EXPECT_EQ(keys, (std::vector<std::string>{
                       "comm_ms", "compute_ms", "grad_norm", "idle_ms", "loss",
-                      "lr", "memory_peak_bytes", "mfu", "mfu_palm", "step",
-                      "step_ms", "tokens", "tokens_per_s"}));
+                      "lr", "memory_peak_bytes", "mfu", "mfu_palm", "run",
+                      "step", "step_ms", "time", "tokens", "tokens_per_s"}));
+  auto first = lines(options.metrics).front();
+  EXPECT_EQ(last["run"], first["run"]);
+  EXPECT_GE(last["time"].get<double>(), first["time"].get<double>());
+  EXPECT_NEAR(last["time"].get<double>(),
+              static_cast<double>(std::time(nullptr)), 60);
   EXPECT_EQ(last["step"], 2);
   EXPECT_EQ(last["tokens"], 3 * 8 * 16);
   EXPECT_GT(last["mfu"].get<double>(), 0);
