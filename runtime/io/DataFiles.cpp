@@ -63,7 +63,45 @@ absl::StatusOr<std::vector<std::string>> matching(const std::string &pattern) {
         absl::StrCat(quote(pattern), ": no file has such a name"));
   return withoutIndexes(sorted(std::move(files)));
 }
+/// A name around the last number in it, of at most 18 digits.
+struct Counted {
+  std::string before, digits, behind;
+  uint64_t number = 0;
+
+  explicit Counted(const std::string &name) {
+    constexpr const char *all = "0123456789";
+    size_t last = name.find_last_of(all);
+    size_t first =
+        last == std::string::npos ? last : name.find_last_not_of(all, last) + 1;
+    if (first == std::string::npos || last - first >= 18)
+      return;
+    before = name.substr(0, first);
+    digits = name.substr(first, last + 1 - first);
+    behind = name.substr(last + 1);
+    number = std::stoull(digits);
+  }
+  bool isBehind(const Counted &other) const {
+    return !digits.empty() && before == other.before &&
+           behind == other.behind && digits.size() == other.digits.size();
+  }
+  std::string at(uint64_t other) const {
+    std::string text = std::to_string(other);
+    return before +
+           std::string(digits.size() - std::min(text.size(), digits.size()),
+                       '0') +
+           text + behind;
+  }
+};
 } // namespace
+
+std::string missingShard(const std::vector<std::string> &files) {
+  for (size_t i = 1; i < files.size(); ++i) {
+    Counted before(files[i - 1]), now(files[i]);
+    if (now.isBehind(before) && now.number > before.number + 1)
+      return before.at(before.number + 1);
+  }
+  return "";
+}
 
 absl::StatusOr<std::vector<std::string>> dataFiles(const std::string &path,
                                                    bool isText) {

@@ -16,4 +16,8 @@ namespace meshwork::runtime {
 absl::StatusOr<std::vector<std::string>> dataFiles(const std::string &path,
                                                    bool isText);
 
+/// "a_000003.bin": of ascending names that count on (a_000002.bin,
+/// a_000004.bin), the first that is missing; else "".
+std::string missingShard(const std::vector<std::string> &files);
+
 } // namespace meshwork::runtime

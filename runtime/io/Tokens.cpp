@@ -82,6 +82,10 @@ absl::Status FilesOfTokens::openFiles(const SourceOptions &options) {
     if (!found.ok())
       return found.status();
     count += found->size();
+    if (std::string shard = missingShard(*found); !shard.empty())
+      doubts.push_back(absl::StrCat(quote(path),
+                                    ": has files before and behind ",
+                                    quote(shard), ", but not that one"));
     names.push_back(*std::move(found));
   }
   if (absl::Status status = checkTwice(); !status.ok())

@@ -110,6 +110,26 @@ class Sources(unittest.TestCase):
         self.assertEqual(losses[0], losses[1])
         self.assertEqual(losses[0], losses[2])
 
+    def test_a_missing_shard_is_told(self):
+        folder = pathlib.Path(self.space.file(".shards"))
+        folder.mkdir()
+        for number in (8, 9, 11):
+            shutil.copy(self.files[0], folder / f"s_{number:03}.bin")
+        done = self.space.must("meshwork-run", self.plan(), "--steps", 1, "--data-type", "u16", "--data", folder)
+        self.assertIn('s_010.bin", but not that one', done.stderr)
+        (folder / "s_010.bin").symlink_to(folder / "s_009.bin")
+        self.assertIn("is the same file as", self.refused("--data", folder))
+        (folder / "s_010.bin").unlink()
+        shutil.copy(self.files[1], folder / "s_010.bin")
+        done = self.space.must("meshwork-run", self.plan(), "--steps", 1, "--data-type", "u16", "--data", folder)
+        self.assertNotIn("but not that one", done.stderr)
+
+    def test_no_output_is_one_of_the_files(self):
+        for data in (self.folder, self.folder / "*.bin"):
+            said = self.refused("--data", data, "--save", self.files[1])
+            self.assertIn("--data", said)
+            self.assertIn("--save", said)
+
     def test_what_is_read_is_told(self):
         run = self.train(self.plan(), [[0], [1, 2]], ["--order", "epochs", "--data-weights", "1,3"], 3)
         self.assertRegex(run.said, r'--data "\S*a.bin": 1 file, 700 tokens, 30 windows and 9 tokens behind the last of a '
