@@ -110,6 +110,15 @@ Sampling::Pool Sampling::poolOf(const SamplingOptions &options,
   return pool;
 }
 
+/// All files as those of one source.
+static SamplingOptions joined(SamplingOptions options) {
+  std::vector<uint64_t> all;
+  for (const std::vector<uint64_t> &files : options.tokens)
+    all.insert(all.end(), files.begin(), files.end());
+  options.tokens = {all};
+  return options;
+}
+
 absl::StatusOr<Sampling> Sampling::make(const SamplingOptions &options) {
   Sampling made;
   made.sequence = options.sequence;
@@ -119,38 +128,35 @@ absl::StatusOr<Sampling> Sampling::make(const SamplingOptions &options) {
     for (uint64_t tokens : files)
       made.windows.back() += (tokens - 1) / options.sequence;
   }
-  if (!options.weights.empty()) {
-    if (absl::Status status =
-            checkWeights(options.weights, options.tokens.size());
-        !status.ok())
-      return status;
-    for (size_t source = 0; source < options.tokens.size(); ++source)
-      made.pools.push_back(made.poolOf(options, source));
-    made.shareBlock(options.weights);
-    for (size_t source = 0; source < made.pools.size(); ++source)
-      if (made.pools[source].quota == 0)
-        return absl::InvalidArgumentError(absl::StrCat(
-            "found ", options.weights[source], " for --data number ",
-            source + 1, ", which is no sample of ", samplesOfBlock,
-            ": leave that source out, or give it more"));
+  if (options.weights.empty()) {
+    made.pools.push_back(made.poolOf(joined(options), 0));
     return made;
   }
-  SamplingOptions joined = options;
-  joined.tokens = {{}};
-  for (const std::vector<uint64_t> &files : options.tokens)
-    joined.tokens[0].insert(joined.tokens[0].end(), files.begin(), files.end());
-  made.pools.push_back(made.poolOf(joined, 0));
+  if (absl::Status status =
+          checkWeights(options.weights, options.tokens.size());
+      !status.ok())
+    return status;
+  for (size_t source = 0; source < options.tokens.size(); ++source)
+    made.pools.push_back(made.poolOf(options, source));
+  if (absl::Status status = made.shareBlock(options.weights); !status.ok())
+    return status;
   return made;
 }
 
-void Sampling::shareBlock(const std::vector<double> &weights) {
+absl::Status Sampling::shareBlock(const std::vector<double> &weights) {
   std::vector<uint64_t> counts = quotas(weights);
   uint64_t first = 0;
   for (size_t i = 0; i < pools.size(); ++i) {
+    if (counts[i] == 0)
+      return absl::InvalidArgumentError(
+          absl::StrCat("found ", weights[i], " for --data number ", i + 1,
+                       ", which is no sample of ", samplesOfBlock,
+                       ": leave that source out, or give it more"));
     pools[i].quota = counts[i];
     pools[i].firstSlot = first;
     first += counts[i];
   }
+  return absl::OkStatus();
 }
 
 Window Sampling::windowAt(const Pool &pool, uint64_t place) const {

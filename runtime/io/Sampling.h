@@ -55,7 +55,7 @@ private:
     uint64_t places() const { return ends.back(); }
   };
   Pool poolOf(const SamplingOptions &options, size_t source) const;
-  void shareBlock(const std::vector<double> &weights);
+  absl::Status shareBlock(const std::vector<double> &weights);
   Window windowAt(const Pool &pool, uint64_t place) const;
 
   uint64_t sequence = 0;
