@@ -24,8 +24,9 @@ absl::StatusOr<std::vector<std::string>> filesIn(const std::string &folder,
   std::error_code error;
   for (fs::directory_iterator at(folder, error), end; !error && at != end;
        at.increment(error))
+    // A link to nowhere is one, too: opening it tells of it.
     if (std::error_code none; absl::EndsWith(at->path().string(), ending) &&
-                              fs::is_regular_file(at->path(), none))
+                              !fs::is_directory(at->path(), none))
       files.push_back(at->path().string());
   if (error)
     return absl::NotFoundError(

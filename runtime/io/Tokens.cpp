@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <filesystem>
 #include <map>
+#include <sys/resource.h>
 #include <utility>
 
 #include <absl/strings/str_cat.h>
@@ -75,6 +76,18 @@ absl::Status FilesOfTokens::checkTwice() const {
   return absl::OkStatus();
 }
 
+/// All stay open. What a process may have is less by default than it may ask
+/// for.
+void allowFiles(uint64_t count) {
+  constexpr uint64_t forOthers = 512;
+  rlimit limit = {};
+  if (::getrlimit(RLIMIT_NOFILE, &limit) != 0 ||
+      limit.rlim_cur >= count + forOthers)
+    return;
+  limit.rlim_cur = std::min<rlim_t>(count + forOthers, limit.rlim_max);
+  (void)::setrlimit(RLIMIT_NOFILE, &limit); // Else opening one of them tells.
+}
+
 absl::Status FilesOfTokens::openFiles(const SourceOptions &options) {
   uint64_t count = 0;
   for (const std::string &path : options.paths) {
@@ -90,6 +103,7 @@ absl::Status FilesOfTokens::openFiles(const SourceOptions &options) {
   }
   if (absl::Status status = checkTwice(); !status.ok())
     return status;
+  allowFiles(count);
   uint64_t pieces = std::max<uint64_t>(checkedPieces / count, 1);
   for (const std::vector<std::string> &ofSource : names)
     for (const std::string &name : ofSource) {

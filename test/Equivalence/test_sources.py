@@ -3,6 +3,7 @@ batch, under MPI; and what is refused."""
 import os
 import pathlib
 import shutil
+import subprocess
 import unittest
 
 import numpy as np
@@ -123,6 +124,19 @@ class Sources(unittest.TestCase):
         shutil.copy(self.files[1], folder / "s_010.bin")
         done = self.space.must("meshwork-run", self.plan(), "--steps", 1, "--data-type", "u16", "--data", folder)
         self.assertNotIn("but not that one", done.stderr)
+
+    def test_many_files_and_a_link_to_nowhere(self):
+        folder = pathlib.Path(self.space.file(".many"))
+        folder.mkdir()
+        for number in range(90):
+            shutil.copy(self.files[2], folder / f"{number}.bin")
+        few = "ulimit -S -n 64; exec \"$@\""
+        command = (tools.BIN / "meshwork-run", self.plan(), "--steps", 1, "--data-type", "u16", "--data", folder)
+        done = subprocess.run(["bash", "-c", few, "bash", *map(str, command)], capture_output=True, text=True)
+        self.assertEqual(done.returncode, 0, done.stderr)
+        self.assertIn("90 files, 5400 tokens", done.stdout)
+        (folder / "link.bin").symlink_to("nowhere")
+        self.assertIn("link.bin", self.refused("--data", folder, returncode=66))
 
     def test_no_output_is_one_of_the_files(self):
         for data in (self.folder, self.folder / "*.bin"):
