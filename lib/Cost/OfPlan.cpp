@@ -98,7 +98,7 @@ public:
       : times(times), program(program), all(plan::listOf(program, list)),
         repeats(plan::repeatsOf(program, list)), isLast(isLast) {}
 
-  double seconds() const {
+  ListClock run() const {
     ListClock clock;
     for (uint32_t i = 0; i < all.size(); ++i)
       if (const plan::Repeat *counted = countedAt(i)) {
@@ -106,7 +106,7 @@ public:
         clock.restart();
       } else
         visit(clock, i);
-    return clock.now();
+    return clock;
   }
 
 private:
@@ -125,8 +125,9 @@ private:
     if (const plan::Wait *wait = instruction.op_as_Wait())
       clock.wait(wait->channel(), wait->count());
     else if (op || instruction.channel() > 0)
-      clock.start(seconds, instruction.channel(),
-                  takesCores(times, instruction));
+      clock.start({seconds, instruction.channel(),
+                   takesCores(times, instruction),
+                   op ? axesOf(*op) : MovedOver()});
     else
       clock.compute(seconds);
   }
@@ -141,15 +142,22 @@ private:
 
 double secondsOfList(const Times &times, const plan::Program &program,
                      uint32_t list, bool isLast) {
-  return ListTime(times, program, list, isLast).seconds();
+  return ListTime(times, program, list, isLast).run().now();
 }
 
 double secondsOfStep(const Times &times, const plan::Program &program,
-                     uint32_t list, uint64_t runs) {
+                     uint32_t list, uint64_t runs, Exposed *exposed) {
   if (runs == 0)
     return 0;
-  return secondsOfRuns(runs, secondsOfList(times, program, list, false),
-                       secondsOfList(times, program, list, true));
+  ListClock one = ListTime(times, program, list, false).run(),
+            last = ListTime(times, program, list, true).run();
+  if (exposed) {
+    for (const auto &[over, seconds] : one.exposed())
+      (*exposed)[over] += static_cast<double>(runs - 1) * seconds;
+    for (const auto &[over, seconds] : last.exposed())
+      (*exposed)[over] += seconds;
+  }
+  return secondsOfRuns(runs, one.now(), last.now());
 }
 
 std::vector<double> meanSeconds(const Times &times,

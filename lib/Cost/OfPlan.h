@@ -2,6 +2,7 @@
 #ifndef MESHWORK_LIB_COST_OFPLAN_H
 #define MESHWORK_LIB_COST_OFPLAN_H
 
+#include "lib/Cost/ListClock.h"
 #include "lib/Cost/Times.h"
 
 #include <vector>
@@ -22,9 +23,10 @@ bool takesCores(const Times &times, const plan::Instruction &instruction);
 double secondsOfList(const Times &times, const plan::Program &program,
                      uint32_t list, bool isLast);
 
-/// All runs of a list in a step; 0 of none.
+/// All runs of a list in a step; 0 of none. Adds what is not hidden of them to
+/// `exposed`.
 double secondsOfStep(const Times &times, const plan::Program &program,
-                     uint32_t list, uint64_t runs);
+                     uint32_t list, uint64_t runs, Exposed *exposed = nullptr);
 
 /// By list: one run, the mean of a step; 0 where it does not run.
 std::vector<double> meanSeconds(const Times &times,

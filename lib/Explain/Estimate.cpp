@@ -64,7 +64,8 @@ Estimate estimate(const plan::Plan &plan, const plan::Program &program,
     const Phase &phase = listing.phases()[list];
     if (phase.runs == 0)
       continue;
-    double seconds = cost::secondsOfStep(times, program, list, phase.runs);
+    double seconds =
+        cost::secondsOfStep(times, program, list, phase.runs, &result.exposed);
     result.lists.push_back({phase.name, phase.runs, seconds, list});
     result.seconds += seconds;
   }

@@ -1,6 +1,7 @@
 // What a step should take on the machine that a plan was made for.
 #pragma once
 
+#include "lib/Cost/ListClock.h"
 #include "lib/Cost/Times.h"
 #include "lib/Explain/Listing.h"
 
@@ -23,6 +24,7 @@ struct Estimate {
   double seconds = 0; // of what the rank runs in a step
   std::vector<OfList> lists;
   std::vector<OfKind> kinds; // the longest first
+  cost::Exposed exposed;     // of the collectives and copies in `seconds`
 };
 
 /// Times on the plan's mesh.

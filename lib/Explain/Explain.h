@@ -28,6 +28,13 @@ struct TextOptions {
 /// told one after another.
 std::string text(const plan::Plan &plan, const TextOptions &options = {});
 
+/// What the whole plan should take on its machine, in two lines: the first ones
+/// of `text`, and what `meshwork compile --estimate` prints.
+std::string wholeText(const plan::Plan &plan);
+/// Likewise one JSON object: `format_version`, `memory_per_rank_bytes` and
+/// `estimate` as `json` has them.
+std::string estimateJson(const plan::Plan &plan);
+
 /// Memory alone, of the program that needs most.
 std::string peakMemory(const plan::Plan &plan);
 

@@ -9,8 +9,8 @@
 #include "lib/Explain/Memory.h"
 #include "lib/Explain/Pipeline.h"
 #include "lib/Explain/Schedule.h"
-#include "lib/Explain/StepTime.h"
 #include "lib/Explain/Unread.h"
+#include "lib/Explain/WholeStep.h"
 #include "lib/Plan/Boxes.h"
 #include "lib/Plan/Views.h"
 #include "meshwork/Text/Counted.h"
@@ -138,13 +138,11 @@ Json orNull(std::optional<double> value) {
 double milliseconds(double seconds) { return seconds * 1e3; }
 
 Json estimate(const plan::Plan &plan) {
-  cost::MachineResult machine = machineOf(plan);
-  if (!machine.machine)
-    return {{"error", textOf(machine.diagnostics)}};
-  StepEstimate step =
-      estimateStep(plan, *machine.machine, cost::Ranks::threads);
-  const Estimate &one = step.programs[step.longest];
-  Json lists = Json::array(), kinds = Json::array();
+  std::optional<WholeStep> whole = wholeStep(plan);
+  if (!whole)
+    return {{"error", textOf(machineOf(plan).diagnostics)}};
+  const Estimate &one = whole->estimate.programs[whole->estimate.longest];
+  Json lists = Json::array(), kinds = Json::array(), exposed = Json::object();
   for (const Estimate::OfList &list : one.lists)
     lists.push_back({{"list", list.name},
                      {"runs", list.runs},
@@ -152,24 +150,32 @@ Json estimate(const plan::Plan &plan) {
   for (const Estimate::OfKind &kind : one.kinds)
     kinds.push_back(
         {{"operation", kind.kind}, {"ms", milliseconds(kind.seconds)}});
-  const auto &timeline = step.step.timeline;
-  bool isOneStage = plan.programs()->size() < 2;
-  return {
-      {"machine", machine.machine->name},
-      {"step_ms", milliseconds(step.step.seconds)},
-      {"processes_step_ms",
-       milliseconds(estimateStep(plan, *machine.machine, cost::Ranks::processes)
-                        .step.seconds)},
-      {"bubble_fraction", timeline     ? Json(timeline->bubbleFraction)
-                          : isOneStage ? Json(0.0)
-                                       : Json()},
-      {"idle_fraction", timeline     ? Json(timeline->idleFraction)
-                        : isOneStage ? Json(0.0)
-                                     : Json()},
-      {"lists", lists},
-      {"operations", kinds}};
+  for (const auto &[axes, seconds] : whole->exposed)
+    exposed[axes] = milliseconds(seconds);
+  StepEstimate processes =
+      estimateStep(plan, whole->machine, cost::Ranks::processes);
+  return {{"machine", whole->machine.name},
+          {"step_ms", milliseconds(whole->estimate.step.seconds)},
+          {"processes_step_ms", milliseconds(processes.step.seconds)},
+          {"tokens_per_second", whole->tokensPerSecond},
+          {"mfu", whole->mfu > 0 ? Json(whole->mfu) : Json()},
+          {"exposed_ms", exposed},
+          {"bubble_fraction", orNull(whole->bubble)},
+          {"idle_fraction", orNull(whole->idle)},
+          {"lists", lists},
+          {"operations", kinds}};
+}
+
+std::string textOfJson(const Json &object) {
+  return object.dump(2, ' ', false, Json::error_handler_t::replace) + "\n";
 }
 } // namespace
+
+std::string estimateJson(const plan::Plan &plan) {
+  return textOfJson({{"format_version", formatVersion},
+                     {"memory_per_rank_bytes", memory(plan)},
+                     {"estimate", estimate(plan)}});
+}
 
 absl::StatusOr<std::string> json(const plan::Plan &plan,
                                  const Measured *measured) {
@@ -203,7 +209,7 @@ absl::StatusOr<std::string> json(const plan::Plan &plan,
     object["measured"] = measuredJson(*measured);
   object["spec"] = plan.spec() ? plan.spec()->str() : "";
   object["rank_classes"] = *std::move(classes);
-  return object.dump(2, ' ', false, Json::error_handler_t::replace) + "\n";
+  return textOfJson(object);
 }
 
 } // namespace meshwork::explain

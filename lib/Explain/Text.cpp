@@ -253,7 +253,8 @@ std::string peakMemory(const plan::Plan &plan) {
 }
 
 std::string text(const plan::Plan &plan, const TextOptions &options) {
-  std::string text = absl::StrCat(header(plan), pipelineText(plan));
+  std::string text =
+      absl::StrCat(header(plan), wholeText(plan), pipelineText(plan));
   for (uint32_t i = 0; i < plan.programs()->size(); ++i) {
     const plan::Program &program = *plan.programs()->Get(i);
     Listing listing(program);

@@ -1,4 +1,5 @@
 // meshwork-run: runs a plan. Options in, exit code out; see Run.h.
+#include "lib/Cost/PlanPeak.h"
 #include "meshwork/Runtime/ExitCode.h"
 #include "meshwork/Runtime/Run.h"
 #include "meshwork/Text/Escape.h"
@@ -6,7 +7,6 @@
 #include "runtime/rank/OptionTable.h"
 #include "tools/cli/Cli.h"
 #include "tools/meshwork-run/MachineFile.h"
-#include "tools/meshwork-run/PlanPeak.h"
 #include "tools/meshwork-run/Supervise.h"
 #include <csignal>
 #include <cstdio>
@@ -175,7 +175,7 @@ int main(int argc, char **argv) {
   addMeasureMachine(app, plan, machine);
   if (std::optional<int> code = meshwork::cli::parse(app, argc, argv))
     return *code;
-  options.peakOfPlan = meshwork::peakTflopsOf;
+  options.peakOfPlan = meshwork::cost::peakTflopsOf;
   options.stop = &stopSignal;
   options.saveNow = &saveRequests;
   if (options.restarts > 0)

@@ -25,7 +25,8 @@ constexpr const char *compileExamples = R"(Examples:
   meshwork compile config.json --spec spec.toml -o model.mwplan
   meshwork compile config.json --spec spec.toml --set batch.micro=8 --set 'mesh.axes=["dp=4"]' -o model.mwplan
   meshwork compile config.json --spec spec.toml --print-config
-  meshwork compile model.mlir --spec spec.toml --compile-to=schedule -o schedule.mlir)";
+  meshwork compile model.mlir --spec spec.toml --compile-to=schedule -o schedule.mlir
+  meshwork compile config.json --spec spec.toml --estimate)";
 constexpr const char *explainExamples = R"(Examples:
   meshwork explain model.mwplan
   meshwork explain model.mwplan model.embed_tokens.weight
@@ -56,11 +57,18 @@ void addCompile(CLI::App &app, CompileOptions &options) {
       ->add_option("--set", options.overrides,
                    "override a key of the spec: section.key=value")
       ->allow_extra_args(false);
+  CLI::Option *estimate = command->add_flag(
+      "--estimate", options.estimate,
+      "print what the plan should take on its machine, in the words of "
+      "explain, and make no code");
+  command->add_flag("--json", options.json, "the estimate as JSON")
+      ->needs(estimate);
   command
       ->add_option(
           "--compile-to", options.compileTo,
           "stop after a phase (input, step, shard, partition, "
           "pipeline, recompute, fuse, schedule, memory) and print the IR")
+      ->excludes(estimate)
       ->group("Looking inside");
   command
       ->add_option("--dump-phases", options.dumpPhases,
@@ -71,13 +79,16 @@ void addCompile(CLI::App &app, CompileOptions &options) {
                    "where a failed compilation is written (default: "
                    "OUTPUT.reproducer.mlir)")
       ->group("Looking inside");
-  command->add_option("--with-cpu-code", options.cpuCode,
-                      "in a plan for GPUs also code for this CPU (native, "
-                      "x86-64-v3, x86-64-v4): meshwork-run --compare-cpu");
+  command
+      ->add_option("--with-cpu-code", options.cpuCode,
+                   "in a plan for GPUs also code for this CPU (native, "
+                   "x86-64-v3, x86-64-v4): meshwork-run --compare-cpu")
+      ->excludes(estimate);
   command
       ->add_flag(
           "--print-config", options.printConfig,
           "print the effective spec with the origin of each value, and stop")
+      ->excludes(estimate)
       ->group("Looking inside");
   command
       ->add_flag("--dump-pass-pipeline", options.dumpPassPipeline,
@@ -90,7 +101,8 @@ void addCompile(CLI::App &app, CompileOptions &options) {
       return;
     if (options.model.empty())
       throw CLI::RequiredError("model");
-    if (options.output.empty() && options.compileTo.empty())
+    if (options.output.empty() && options.compileTo.empty() &&
+        !options.estimate)
       throw CLI::RequiredError("--output");
   });
 }

@@ -72,6 +72,15 @@ public:
     return checked(pack());
   }
 
+  FailureOr<std::vector<char>> runToEstimate() {
+    addMesh();
+    addCpuEntries(module, plan, kernels);
+    if (failed(addPrograms()))
+      return failure();
+    describe();
+    return pack();
+  }
+
 private:
   LogicalResult addKernels() {
     if (target.device() == spec::Device::cpu)
@@ -262,6 +271,16 @@ FailureOr<std::vector<char>> planWithoutCode(ModuleOp module,
   PlanTarget target;
   target.cpu = CpuTarget();
   return Writer(module, spec, target, source).runWithoutCode();
+}
+
+FailureOr<std::vector<char>> planToEstimate(ModuleOp module,
+                                            const spec::Spec &spec) {
+  PlanTarget target;
+  if (spec.device == spec::Device::cpu)
+    target.cpu = CpuTarget();
+  else
+    target.gpus.emplace_back();
+  return Writer(module, spec, target, {}).runToEstimate();
 }
 
 } // namespace meshwork::codegen

@@ -41,4 +41,9 @@ mlir::FailureOr<std::vector<char>> planWithoutCode(mlir::ModuleOp module,
                                                    const spec::Spec &spec,
                                                    const PlanSource &source);
 
+/// The plan for the spec's device as far as what `explain` tells of its memory,
+/// work and time: without code, the model or reasons, and not checked.
+mlir::FailureOr<std::vector<char>> planToEstimate(mlir::ModuleOp module,
+                                                  const spec::Spec &spec);
+
 } // namespace meshwork::codegen

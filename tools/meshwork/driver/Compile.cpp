@@ -6,6 +6,7 @@
 #include "dialects/transformer/Transformer.h"
 #include "lib/Cost/OfSpec.h"
 #include "lib/Explain/Explain.h"
+#include "lib/Explain/Format.h"
 #include "lib/Import/Import.h"
 #include "lib/Spec/Words.h"
 #include "meshwork/Plan/Frame.h"
@@ -80,6 +81,8 @@ public:
       return code;
     if (int code = runPhases(); code != ok)
       return code;
+    if (options.estimate)
+      return tellEstimate();
     if (!options.compileTo.empty())
       return writeFile(options.output.empty() ? "-" : options.output,
                        textOf(model.module()));
@@ -249,18 +252,48 @@ private:
                      runtime::OutputLink::replaced);
   }
 
-  /// Whether the plan keeps what [expect] promises.
-  int checkBudgets(const plan::Plan &plan) {
+  static uint64_t peakOf(const plan::Plan &plan) {
     uint64_t peak = 0;
     for (const plan::Program *program : *plan.programs())
       peak = std::max(peak, program->arena_bytes() +
                                 program->workspace_bytes_per_thread());
+    return peak;
+  }
+
+  /// Whether the plan keeps what [expect] promises.
+  int checkBudgets(const plan::Plan &plan) {
+    uint64_t peak = peakOf(plan);
     std::string errors = explain::brokenBudgets(plan, spec.collectives);
     std::optional<cost::MemoryLimit> limit = cost::memoryLimit(spec);
     if (limit && peak > limit->bytes)
       errors += memoryError(plan, model, spec, peak);
     llvm::errs() << errors;
     return errors.empty() ? ok : badSpec;
+  }
+
+  /// What is estimated may be more than there is: who asks wants to know it.
+  void warnOfMemory(const plan::Plan &plan) {
+    std::optional<cost::MemoryLimit> limit = cost::memoryLimit(spec);
+    if (uint64_t peak = peakOf(plan); limit && peak > limit->bytes)
+      llvm::errs() << "meshwork: warning: " << limit->from
+                   << ": each rank needs " << explain::exactBytesText(peak)
+                   << ", expected at most "
+                   << explain::exactBytesText(limit->bytes)
+                   << ": it is estimated, but does not compile\n";
+  }
+
+  /// The same digits as `explain` would print of the plan with code.
+  int tellEstimate() {
+    progress.begin("estimate");
+    FailureOr<std::vector<char>> file =
+        codegen::planToEstimate(model.module(), spec);
+    if (failed(file))
+      return internal;
+    const plan::Plan &plan = *plan::GetPlan(file->data() + plan::frameBytes);
+    warnOfMemory(plan);
+    return writeFile(options.output.empty() ? "-" : options.output,
+                     options.json ? explain::estimateJson(plan)
+                                  : explain::wholeText(plan));
   }
 
   int emitPlan() {

@@ -18,6 +18,8 @@ struct CompileOptions {
                           // + ".reproducer.mlir"
   std::string cpuCode; // of a GPU's plan: also code for this CPU ("native"), to
                        // compare with; "" is none
+  bool estimate = false;    // print what the plan should take, make no code
+  bool json = false;        // the estimate as JSON
   bool printConfig = false; // print the effective spec with origins and stop
   bool dumpPassPipeline = false; // print the passes of each phase
   bool timing = false;           // print the time of each phase

@@ -1,0 +1,84 @@
+#include "lib/Explain/WholeStep.h"
+#include "absl/strings/str_cat.h"
+#include "absl/strings/str_format.h"
+#include "lib/Cost/PlanPeak.h"
+#include "lib/Explain/Explain.h"
+#include "lib/Explain/Format.h"
+#include "lib/Plan/Views.h"
+#include "meshwork/Plan/Frame.h"
+#include <algorithm>
+
+namespace meshwork::explain {
+namespace {
+
+std::string nameOf(const plan::Plan &plan, const cost::MovedOver &axes) {
+  std::string text;
+  for (uint32_t axis : axes)
+    absl::StrAppend(&text, text.empty() ? "" : ", ",
+                    clean(plan.mesh()->Get(axis)->name()));
+  return text.empty() ? "host" : text;
+}
+
+uint64_t peakBytes(const plan::Plan &plan) {
+  uint64_t most = 0;
+  for (const plan::Program *program : *plan.programs())
+    most = std::max(most, saturatingAdd(program->arena_bytes(),
+                                        program->workspace_bytes_per_thread()));
+  return most;
+}
+
+/// A part of something, as people read it.
+std::string partText(double part) {
+  return absl::StrFormat("%.1f %%", 100 * part);
+}
+} // namespace
+
+std::optional<WholeStep> wholeStep(const plan::Plan &plan) {
+  cost::MachineResult machine = machineOf(plan);
+  if (!machine.machine)
+    return std::nullopt;
+  WholeStep whole;
+  whole.machine = *machine.machine;
+  whole.estimate = estimateStep(plan, whole.machine, cost::Ranks::threads);
+  const StepTime &step = whole.estimate.step;
+  double tokens = static_cast<double>(plan.global_batch()) * plan.sequence();
+  if (step.seconds > 0) {
+    whole.tokensPerSecond = tokens / step.seconds;
+    if (double peak = cost::peakTflopsOf(plan) * 1e12; peak > 0)
+      whole.mfu = plan.model_flops_per_step() / step.seconds / peak;
+  }
+  whole.peakBytes = peakBytes(plan);
+  for (const auto &[axes, seconds] :
+       whole.estimate.programs[whole.estimate.longest].exposed)
+    whole.exposed[nameOf(plan, axes)] += seconds;
+  if (plan.programs()->size() < 2)
+    whole.bubble = whole.idle = 0;
+  else if (step.timeline) {
+    whole.bubble = step.timeline->bubbleFraction;
+    whole.idle = step.timeline->idleFraction;
+  }
+  return whole;
+}
+
+std::string wholeText(const plan::Plan &plan) {
+  std::optional<WholeStep> whole = wholeStep(plan);
+  if (!whole)
+    return absl::StrCat("Estimate: none, the plan's machine is broken\n",
+                        textOf(machineOf(plan).diagnostics));
+  std::string text = absl::StrCat(
+      "Estimate on ", clean(whole->machine.name), ": ",
+      timeText(whole->estimate.step.seconds), " a step, ",
+      countText(whole->tokensPerSecond), " tokens/s",
+      whole->mfu > 0 ? absl::StrCat(", MFU ", partText(whole->mfu)) : "", ", ",
+      bytesText(whole->peakBytes), " a rank, bubble ",
+      whole->bubble ? partText(*whole->bubble) : "not simulated", "\n");
+  std::string exposed;
+  for (const auto &[axes, seconds] : whole->exposed)
+    if (seconds > 0)
+      absl::StrAppend(&exposed, exposed.empty() ? "" : ", ", clean(axes), " ",
+                      timeText(seconds));
+  return absl::StrCat(text, "  not hidden of what moves: ",
+                      exposed.empty() ? "nothing" : exposed, "\n");
+}
+
+} // namespace meshwork::explain

@@ -1,0 +1,27 @@
+// What the whole plan should take, told alike wherever it is told: by explain,
+// and by compile without code.
+#pragma once
+
+#include "lib/Explain/StepTime.h"
+#include <string>
+
+namespace meshwork::explain {
+
+struct WholeStep {
+  cost::Machine machine;
+  StepEstimate estimate; // ranks of a node as threads of one process
+  double tokensPerSecond = 0;
+  double mfu = 0; // part of the peak of `machine`; 0 where the spec names none
+  uint64_t peakBytes = 0; // of the rank that needs most
+  /// Of the rank with most to do, by axes ("dp", "host"): seconds in which it
+  /// waits for what moves. Transfers between stages count in the bubble.
+  std::map<std::string, double> exposed;
+  /// As simulated; nothing of a table that is too long for that.
+  std::optional<double> bubble, idle;
+};
+
+/// The machine's diagnostics are those of `machineOf`, without which there is
+/// nothing.
+std::optional<WholeStep> wholeStep(const plan::Plan &plan);
+
+} // namespace meshwork::explain
