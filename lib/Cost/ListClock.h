@@ -21,35 +21,58 @@ using Exposed = std::map<MovedOver, double>;
 
 /// One run of a list: a clock of the rank and one of each channel. Peers are
 /// never late.
+///
+/// On a machine where hiding is not free, computing takes `slowdown` of the
+/// hidden seconds longer; the host sends each instruction in `host` seconds,
+/// and the rank begins none before.
 class ListClock {
 public:
+  explicit ListClock(double slowdown = 0, double host = 0)
+      : slowdown(slowdown), host(host) {}
+
   struct Move {
     double seconds = 0;
     uint64_t channel = 0; // 0: the rank itself moves it
     bool takesCores = false;
+    bool usesAdapters = false; // which other channels use too, one at a time
     MovedOver over;
+    double runs = 1;
   };
 
-  void compute(double seconds) { time += seconds; }
+  /// All of so many runs, which the host sends one by one.
+  void compute(double seconds, double runs = 1) {
+    time = std::max(time, sent + host) + seconds;
+    sent += host * runs;
+    time = std::max(time, sent + seconds / std::max(runs, 1.0));
+  }
   /// On a channel it is hidden until it is waited for, unless moving the data
   /// takes the cores that compute.
   void start(Move move) {
     if (move.channel == 0 || move.takesCores) {
       exposures[move.over] += move.seconds;
-      return compute(move.seconds);
+      return compute(move.seconds, move.runs);
     }
+    sent += host * move.runs;
+    time = std::max(time, sent);
     std::vector<Run> &runs = channels[move.channel].runs;
     double begin = std::max(time, runs.empty() ? 0 : runs.back().end);
+    if (move.usesAdapters)
+      begin = std::max(begin, adaptersFree);
     runs.push_back({begin, begin + move.seconds, std::move(move.over)});
+    if (move.usesAdapters)
+      adaptersFree = runs.back().end;
   }
   /// For the first `count` of a channel.
   void wait(uint64_t channel, uint64_t count) {
     auto &[runs, awaited] = channels[channel];
-    for (; awaited < std::min<uint64_t>(count, runs.size()); ++awaited)
-      if (const Run &run = runs[awaited]; run.end > time) {
-        exposures[run.over] += run.end - time;
-        time = run.end;
-      }
+    for (; awaited < std::min<uint64_t>(count, runs.size()); ++awaited) {
+      const Run &run = runs[awaited];
+      double exposed = std::max(0.0, run.end - time);
+      if (exposed > 0)
+        exposures[run.over] += exposed;
+      double hidden = std::max(0.0, run.end - run.begin - exposed);
+      time += exposed + slowdown * hidden;
+    }
   }
   /// Nothing is under way; channels count anew.
   void restart() { channels.clear(); }
@@ -65,7 +88,8 @@ private:
     std::vector<Run> runs;
     uint64_t awaited = 0; // the first so many were waited for
   };
-  double time = 0;
+  double slowdown, host;
+  double time = 0, sent = 0, adaptersFree = 0;
   std::map<uint64_t, Channel> channels;
   Exposed exposures;
 };

@@ -32,10 +32,34 @@ const char *nameOf(LinkClass link);
 
 struct Link {
   double latency = 0;      // seconds, of one collective
-  double bandwidth = 0;    // bytes a second that a rank sends
+  double bandwidth = 0;    // bytes a second that a rank or an adapter sends
   bool takesCores = false; // moving data takes the cores that compute
   bool isGiven = false;    // by the file; else as that of another class
+  double hop = 0;          // seconds more for each neighbour passed
+  double halfSize = 0;     // bytes that move at half of the bandwidth
   bool operator==(const Link &) const = default;
+};
+
+/// Beyond so many nodes an adapter has a part of its bandwidth: the switches
+/// above carry less than those below.
+struct Spine {
+  uint32_t nodes = 0; // 0: not said
+  double share = 1;
+  bool operator==(const Spine &) const = default;
+};
+
+struct Tile {
+  uint32_t rows = 0, columns = 0;
+  bool operator==(const Tile &) const = default;
+};
+
+/// How a GPU cuts products up. Without tiles `halfSize` stands for all of it.
+struct Products {
+  uint32_t multiprocessors = 0;
+  std::vector<Tile> tiles; // a choice of a library
+  double halfTile = 0;     // rows x columns / (rows + columns) of half the rate
+  double begin = 0;        // bytes of k that each tile takes longer
+  bool operator==(const Products &) const = default;
 };
 
 struct Machine {
@@ -46,8 +70,13 @@ struct Machine {
   /// Of a node whose ranks share it: flops, memory and capacity are of all of
   /// them together. 0: each rank has these figures for itself.
   uint32_t cores = 0;
-  /// Of products, and of attention and its gradient; a second, by Arithmetic.
-  std::array<double, numArithmetics> flops{}, attention{};
+  /// Of products, of attention, and of its gradient; a second, by Arithmetic.
+  std::array<double, numArithmetics> flops{}, attention{}, gradient{};
+  /// Attention with heads of that size, and its gradient, reaches half of its
+  /// rate; likewise with queries that see so many keys.
+  double halfHead = 0, halfKeys = 0;
+  double halfHeadOfGradient = 0, halfKeysOfGradient = 0;
+  Products products;
   /// What the data sheet says that products reach: MFU divides by it, and
   /// nothing else reads it.
   std::array<double, numArithmetics> peak{};
@@ -65,6 +94,15 @@ struct Machine {
   /// channel.
   double handOver = 0;
   std::array<Link, numLinkClasses> links{}; // by LinkClass
+  Spine spine;
+  /// Of a node, which its ranks share; 0: each rank has the bandwidth between
+  /// nodes for itself.
+  uint32_t adapters = 0;
+  double slowdown = 0; // of computing, while something moves beside it
+  /// By which part of their time nodes differ (a standard deviation), and how
+  /// late they meet, in seconds.
+  double jitter = 0, late = 0;
+  double hostInstruction = 0; // seconds to send the device an instruction
 
   /// Of the ranks of a node, when there are `ranks` in all: what each has of
   /// figures that they share.

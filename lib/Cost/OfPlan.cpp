@@ -21,25 +21,61 @@ Arithmetic arithmeticOf(plan::DType type) {
   }
 }
 
-/// Kernels compute in f32 whatever they
-/// store.
-Work workOf(const plan::Program &program,
-            const plan::Instruction &instruction) {
-  auto typeOf = [&](uint32_t view) {
-    return arithmeticOf(program.views()->Get(view)->dtype());
-  };
-  if (const plan::Matmul *op = instruction.op_as_Matmul())
-    return {Work::product, typeOf(op->lhs())};
-  if (const plan::GroupedProduct *op = instruction.op_as_GroupedProduct())
-    return {Work::product, typeOf(op->lhs())};
-  if (const plan::GroupedGradient *op = instruction.op_as_GroupedGradient())
-    return {Work::product, typeOf(op->lhs())};
-  if (const plan::Attention *op = instruction.op_as_Attention())
-    return {Work::attention, typeOf(op->q())};
-  if (const plan::AttentionGrad *op = instruction.op_as_AttentionGrad())
-    return {Work::attention, typeOf(op->q())};
-  return {};
-}
+class WorkOf {
+public:
+  WorkOf(const plan::Program &program, const plan::Instruction &instruction)
+      : program(program), instruction(instruction) {}
+
+  /// Kernels compute in f32 whatever they store.
+  Work work() const {
+    if (const plan::Matmul *op = instruction.op_as_Matmul())
+      return product(op->lhs(), shapeOf(*op));
+    if (const plan::GroupedProduct *op = instruction.op_as_GroupedProduct())
+      return product(op->lhs(), {});
+    if (const plan::GroupedGradient *op = instruction.op_as_GroupedGradient())
+      return product(op->lhs(), {});
+    if (const plan::Attention *op = instruction.op_as_Attention())
+      return attention(op->q(), false);
+    if (const plan::AttentionGrad *op = instruction.op_as_AttentionGrad())
+      return attention(op->q(), true);
+    return {};
+  }
+
+private:
+  const plan::View &view(uint32_t number) const {
+    return *program.views()->Get(number);
+  }
+  double size(uint32_t number, uint32_t dim) const {
+    const auto &shape = orEmpty(view(number).shape());
+    return dim < shape.size() ? static_cast<double>(shape.Get(dim)) : 0;
+  }
+
+  ProductShape shapeOf(const plan::Matmul &op) const {
+    return {size(op.dst(), 0), size(op.dst(), 1), size(op.dst(), 2),
+            size(op.lhs(), 2),
+            static_cast<double>(plan::bytesOf(view(op.lhs()).dtype()))};
+  }
+  Work product(uint32_t lhs, ProductShape shape) const {
+    return {Work::product, arithmeticOf(view(lhs).dtype()), shape};
+  }
+
+  /// 4 flops for each pair of query and key and element of a head; a gradient
+  /// counts as two of these.
+  Work attention(uint32_t q, bool isGradient) const {
+    double queries = size(q, 0) * size(q, 1) * size(q, 2), head = size(q, 3);
+    double flopsOfKey = (isGradient ? 8 : 4) * queries * head;
+    double keys = flopsOfKey > 0
+                      ? static_cast<double>(instruction.flops()) / flopsOfKey
+                      : 0;
+    return {Work::attention,
+            arithmeticOf(view(q).dtype()),
+            {},
+            {isGradient, head, keys}};
+  }
+
+  const plan::Program &program;
+  const plan::Instruction &instruction;
+};
 
 std::vector<uint32_t> axesOf(const plan::Collective &op) {
   std::vector<uint32_t> axes;
@@ -80,7 +116,7 @@ double secondsOfRun(const Times &times, const plan::Program &program,
   if (const plan::Copy *op = instruction.op_as_Copy())
     if (double moved = bytesOverHostLink(program, *op); moved > 0)
       return times.hostCopy(moved);
-  return times.instruction(workOf(program, instruction), flops, bytes);
+  return times.instruction(WorkOf(program, instruction).work(), flops, bytes);
 }
 
 bool takesCores(const Times &times, const plan::Instruction &instruction) {
@@ -99,7 +135,7 @@ public:
         repeats(plan::repeatsOf(program, list)), isLast(isLast) {}
 
   ListClock run() const {
-    ListClock clock;
+    ListClock clock(times.machine().slowdown, times.machine().hostInstruction);
     for (uint32_t i = 0; i < all.size(); ++i)
       if (const plan::Repeat *counted = countedAt(i)) {
         i += counted->instructions();
@@ -117,8 +153,8 @@ private:
 
   void visit(ListClock &clock, uint32_t i) const {
     const plan::Instruction &instruction = *all.Get(i);
-    double seconds = static_cast<double>(repeats.timesOf(i)) *
-                     secondsOfRun(times, program, instruction);
+    auto runs = static_cast<double>(repeats.timesOf(i));
+    double seconds = runs * secondsOfRun(times, program, instruction);
     const plan::Collective *op = instruction.op_as_Collective();
     if (op && op->last_only() && !isLast)
       seconds = 0;
@@ -127,9 +163,10 @@ private:
     else if (op || instruction.channel() > 0)
       clock.start({seconds, instruction.channel(),
                    takesCores(times, instruction),
-                   op ? axesOf(*op) : MovedOver()});
+                   op && times.usesAdapters(axesOf(*op)),
+                   op ? axesOf(*op) : MovedOver(), runs});
     else
-      clock.compute(seconds);
+      clock.compute(seconds, runs);
   }
 
   const Times &times;

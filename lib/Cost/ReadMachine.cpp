@@ -31,6 +31,12 @@ public:
     for (const Key &key : allKeys())
       read(key);
     checkArch();
+    checkTogether("products.multiprocessors", "products.tiles");
+    checkTogether("products.tiles", "products.multiprocessors");
+    checkTogether("link.spine.nodes", "link.spine.share");
+    checkTogether("link.spine.share", "link.spine.nodes");
+    checkTogether("node.adapters", "link.between_nodes");
+    checkTiles();
     completeRates();
     completeLinks();
   }
@@ -88,6 +94,21 @@ private:
                 " with device \"cpu\", expected none: it names GPUs");
   }
 
+  void checkTogether(const std::string &path, const std::string &other) {
+    auto entry = document.find(path);
+    if (entry != document.end() && !has(other))
+      error(entry->second.key,
+            path + ": found without " + other + ", which it belongs to");
+  }
+
+  void checkTiles() {
+    auto half = document.find("flops.half_size");
+    if (half != document.end() && machine.halfSize > 0 && has("products.tiles"))
+      error(half->second.key,
+            "flops.half_size: found beside products.tiles, expected one of "
+            "them: both say how small products lose");
+  }
+
   /// A type that the file says nothing of is no faster than a wider one;
   /// attention is as fast as products, which reach their peak, and kernels as
   /// memory is.
@@ -97,11 +118,17 @@ private:
         machine.flops[i] = machine.flops[i - 1];
       if (machine.attention[i] == 0)
         machine.attention[i] = machine.flops[i];
+      if (machine.gradient[i] == 0)
+        machine.gradient[i] = machine.attention[i];
       if (machine.peak[i] == 0)
         machine.peak[i] = machine.flops[i];
     }
     if (machine.kernels == 0)
       machine.kernels = machine.memory;
+    if (!has("attention.backward.half_head"))
+      machine.halfHeadOfGradient = machine.halfHead;
+    if (!has("attention.backward.half_keys"))
+      machine.halfKeysOfGradient = machine.halfKeys;
     if (machine.host == 0)
       machine.host = machine.usualHost();
   }

@@ -1,6 +1,10 @@
 #include "lib/Cost/Times.h"
 
+#include "lib/Cost/GroupTime.h"
+#include "lib/Cost/ProductTime.h"
+
 #include <algorithm>
+#include <cmath>
 #include <cstdint>
 
 namespace meshwork::cost {
@@ -10,6 +14,18 @@ namespace {
 uint64_t product(uint64_t a, uint64_t b) {
   uint64_t result;
   return __builtin_mul_overflow(a, b, &result) ? UINT64_MAX : result;
+}
+
+/// Of `count` machines whose times have the mean 1 and this deviation, the
+/// slowest, as far as the first term of its expectation goes.
+/// Source: Cramer, Mathematical Methods of Statistics (1946), 28.6.
+double slowestOf(uint64_t count, double deviation) {
+  return 1 + deviation * std::sqrt(2 * std::log(static_cast<double>(count)));
+}
+
+/// What grows to its full rate, half of it being reached at `half`.
+double ramp(double size, double half) {
+  return size > 0 ? size / (size + half) : 1;
 }
 } // namespace
 
@@ -36,16 +52,32 @@ Times::Times(const Machine &machine, std::vector<uint64_t> sizes, Ranks ranks)
   for (uint64_t size : mesh)
     all = product(all, size);
   share = on.share(all);
+  slowest = slowestOf(all / on.ranksPerNode + (all % on.ranksPerNode != 0),
+                      on.jitter);
+}
+
+double Times::secondsOfFlops(Work work, double flops) const {
+  auto type = static_cast<size_t>(work.type);
+  if (work.kind == Work::attention) {
+    const AttentionShape &shape = work.attended;
+    bool isGradient = shape.isGradient && on.gradient[type] > 0;
+    double rate = isGradient ? on.gradient[type] : on.attention[type],
+           head = isGradient ? on.halfHeadOfGradient : on.halfHead,
+           keys = isGradient ? on.halfKeysOfGradient : on.halfKeys;
+    return flops / (rate * ramp(shape.headSize, head) * ramp(shape.keys, keys));
+  }
+  if (work.kind == Work::product && !on.products.tiles.empty() &&
+      work.multiplied.isKnown())
+    return secondsByTiles(on, work.multiplied, on.flops[type]);
+  return (flops + (work.kind == Work::product ? on.halfSize : 0)) /
+         on.flops[type];
 }
 
 double Times::instruction(Work work, double flops, double bytes) const {
-  auto type = static_cast<size_t>(work.type);
-  double rate =
-             work.kind == Work::attention ? on.attention[type] : on.flops[type],
-         memory = work.kind == Work::kernel ? on.kernels : on.memory;
-  if (work.kind == Work::product)
-    flops += on.halfSize;
-  return std::max(flops / rate, bytes / memory) / share + on.launch;
+  double memory = work.kind == Work::kernel ? on.kernels : on.memory;
+  return std::max(secondsOfFlops(work, flops), bytes / memory) / share *
+             slowest +
+         on.launch;
 }
 
 uint64_t Times::ranksOf(std::span<const uint32_t> axes) const {
@@ -57,21 +89,43 @@ uint64_t Times::ranksOf(std::span<const uint32_t> axes) const {
 
 double Times::collective(plan::CollectiveKind kind, double bytes,
                          std::span<const uint32_t> axes) const {
-  uint64_t count = ranksOf(axes);
+  Group group = groupOf(axes);
   bool gathers = kind == plan::CollectiveKind::all_gather;
-  double sent = static_cast<double>(ringSteps(kind, count)) /
-                (gathers ? 1 : static_cast<double>(count)) * bytes;
-  const Link &link = on.link(linkOf(axes));
-  return link.latency + sent / link.bandwidth;
+  double sent = static_cast<double>(ringSteps(kind, group.ranks)) /
+                (gathers ? 1 : static_cast<double>(group.ranks)) * bytes;
+  return secondsOfMove(on, kind, group, sent);
 }
 
 double Times::transfer(double bytes, uint32_t axis) const {
-  const Link &link = on.link(linkOf({&axis, 1}));
-  return link.latency + bytes / link.bandwidth;
+  return secondsOfMove(on, plan::CollectiveKind::permute, groupOf({&axis, 1}),
+                       bytes);
 }
 
 double Times::hostCopy(double bytes) const {
   return bytes / on.host / share + on.launch;
+}
+
+Group Times::groupOf(std::span<const uint32_t> axes) const {
+  Group group{linkOf(axes), ranksOf(axes)};
+  group.inNode = group.ranks;
+  if (group.link == LinkClass::betweenNodes) // Rank 0's may lie in one node.
+    group.inNode = std::min(ranksInNode(axes), (group.ranks + 1) / 2);
+  return group;
+}
+
+/// Of the group of rank 0: of each axis of it, whole blocks first, then what
+/// the node cuts off the next one.
+uint64_t Times::ranksInNode(std::span<const uint32_t> axes) const {
+  uint64_t stride = 1, found = 1, inside = 1; // of the axes further in
+  for (size_t axis = mesh.size(); axis-- > 0 && stride < on.ranksPerNode;) {
+    if (std::find(axes.begin(), axes.end(), axis) != axes.end()) {
+      uint64_t steps = (on.ranksPerNode + stride - 1) / stride;
+      found = inside * std::min(mesh[axis], steps);
+      inside = product(inside, mesh[axis]);
+    }
+    stride = product(stride, mesh[axis]);
+  }
+  return std::max<uint64_t>(found, 1);
 }
 
 /// A group lies in a block of consecutive ranks that begins at a multiple of

@@ -13,7 +13,9 @@
 #ifndef MESHWORK_LIB_COST_TIMES_H
 #define MESHWORK_LIB_COST_TIMES_H
 
+#include "lib/Cost/GroupTime.h"
 #include "lib/Cost/Machine.h"
+#include "lib/Cost/Shapes.h"
 #include "meshwork/Plan/Plan.h"
 
 #include <span>
@@ -35,6 +37,8 @@ uint64_t bytesSent(plan::CollectiveKind kind, uint64_t bytes, uint64_t ranks);
 struct Work {
   enum Kind { kernel, product, attention } kind = kernel;
   Arithmetic type = Arithmetic::f32; // of the operands
+  ProductShape multiplied = {};
+  AttentionShape attended = {};
 };
 
 /// How the ranks of a node are started; GPUs use the same link either way.
@@ -67,6 +71,10 @@ public:
   /// The slowest link that a group over `axes` crosses.
   LinkClass linkOf(std::span<const uint32_t> axes) const;
   uint64_t ranksOf(std::span<const uint32_t> axes) const;
+  /// Whether it goes through adapters that the ranks of a node share.
+  bool usesAdapters(std::span<const uint32_t> axes) const {
+    return on.adapters > 0 && linkOf(axes) == LinkClass::betweenNodes;
+  }
 
   /// Whether moving data over `axes` takes cores that compute, however ranks
   /// are started: then nothing is gained by moving it beside the computation.
@@ -74,11 +82,15 @@ public:
 
 private:
   bool crossesNodes(std::span<const uint32_t> axes) const;
+  double secondsOfFlops(Work work, double flops) const;
+  uint64_t ranksInNode(std::span<const uint32_t> axes) const;
+  Group groupOf(std::span<const uint32_t> axes) const;
 
   Machine on;
   std::vector<uint64_t> mesh;
   Ranks ranks;
-  double share = 1; // of a node's cores that a rank has
+  double share = 1;   // of a node's cores that a rank has
+  double slowest = 1; // time of the slowest node by that of the mean one
 };
 
 } // namespace meshwork::cost

@@ -46,5 +46,41 @@ TEST(ListClock, CountsAnewAfterARestart) {
   EXPECT_THAT(clock.exposed(), ElementsAre(Pair(tp, 1)));
 }
 
+/// Of three hidden seconds a tenth comes back; what is waited for does not.
+TEST(ListClock, HidingIsNotFree) {
+  ListClock clock(/*slowdown=*/0.1);
+  clock.start({.seconds = 4, .channel = 1, .over = dp});
+  clock.compute(3);
+  clock.wait(1, 1);
+  EXPECT_DOUBLE_EQ(clock.now(), 4.3);
+  EXPECT_THAT(clock.exposed(), ElementsAre(Pair(dp, 1)));
+}
+
+TEST(ListClock, ChannelsTakeTurnsAtSharedAdapters) {
+  for (bool shared : {false, true}) {
+    ListClock clock;
+    clock.start({3, 1, false, /*usesAdapters=*/true, dp});
+    clock.start({2, 2, false, /*usesAdapters=*/shared, tp});
+    clock.wait(2, 1);
+    EXPECT_EQ(clock.now(), shared ? 5 : 2);
+  }
+}
+
+/// The rank begins nothing before the host has sent it.
+TEST(ListClock, TheHostMayBeTheSlowerOne) {
+  ListClock clock(0, /*host=*/2);
+  for (double seconds : {1, 1, 5, 1})
+    clock.compute(seconds);
+  EXPECT_EQ(clock.now(), 12); // sent at 2, 4, 6; the fourth after 6 + 5
+  clock.start({.seconds = 1, .channel = 1, .over = dp});
+  clock.wait(1, 1);
+  EXPECT_EQ(clock.now(), 13);
+  for (double seconds : {4, 40}) { // of four runs
+    ListClock repeated(0, /*host=*/2);
+    repeated.compute(seconds, /*runs=*/4);
+    EXPECT_EQ(repeated.now(), seconds == 4 ? 9 : 42);
+  }
+}
+
 } // namespace
 } // namespace meshwork::cost

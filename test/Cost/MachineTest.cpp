@@ -1,7 +1,11 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include "lib/Cost/Keys.h"
 #include "lib/Cost/Machine.h"
+
+#include <fstream>
+#include <sstream>
 
 namespace meshwork::cost {
 namespace {
@@ -57,6 +61,166 @@ TEST(Machine, KindsOfWorkHaveRatesOfTheirOwn) {
   EXPECT_EQ(*readMachine(print(*result.machine), "m.toml").machine,
             *result.machine);
   EXPECT_EQ(result.machine->halfSize, 3e6);
+}
+
+/// Every key that a GPU's file may have, in the order in which they print.
+const std::string full = R"(name = "m"
+device = "cuda"
+ranks_per_node = 8
+
+[flops]
+f32 = 1e12
+bf16 = 2e12
+fp8 = 3e12
+half_size = 0.0
+
+[attention]
+f32 = 4e12
+bf16 = 5e12
+fp8 = 6e12
+half_head = 7.0
+half_keys = 8.0
+
+[attention.backward]
+f32 = 9e12
+bf16 = 10e12
+fp8 = 11e12
+half_head = 12.0
+half_keys = 13.0
+
+[peak]
+bf16 = 14e12
+
+[products]
+multiprocessors = 15
+tiles = ["256x128","64x32"]
+half_tile = 16.0
+begin = 17.0
+
+[memory]
+bandwidth = 18e12
+kernels = 19e12
+host = 20e9
+capacity = 21e9
+
+[launch]
+overhead = 0.0
+hand_over = 0.0
+
+[host]
+instruction = 22e-6
+
+[node]
+adapters = 4
+
+[nodes]
+jitter = 0.02
+late = 23e-6
+
+[overlap]
+slowdown = 0.1
+
+[link.within_node]
+latency = 24e-6
+bandwidth = 25e9
+takes_cores = false
+hop = 26e-6
+half_size = 27.0
+
+[link.between_nodes]
+latency = 28e-6
+bandwidth = 29e9
+takes_cores = false
+hop = 30e-6
+half_size = 31.0
+
+[link.spine]
+nodes = 32
+share = 0.5
+)";
+
+TEST(Machine, EveryKeyReadsBackFromWhatItPrints) {
+  MachineResult result = readMachine(full, "m.toml");
+  ASSERT_TRUE(result.machine) << textOf(result.diagnostics);
+  const Machine &m = *result.machine;
+  EXPECT_EQ(m.products, (Products{15, {{256, 128}, {64, 32}}, 16, 17}));
+  EXPECT_EQ(m.gradient[1], 10e12);
+  EXPECT_EQ(m.halfKeysOfGradient, 13);
+  EXPECT_EQ(m.adapters, 4u);
+  EXPECT_EQ(m.spine, (Spine{32, 0.5}));
+  EXPECT_EQ(m.jitter, 0.02);
+  EXPECT_EQ(m.late, 23e-6);
+  EXPECT_EQ(m.slowdown, 0.1);
+  EXPECT_EQ(m.hostInstruction, 22e-6);
+  EXPECT_EQ(m.links[2], (Link{28e-6, 29e9, false, true, 30e-6, 31}));
+  EXPECT_EQ(*readMachine(print(m), "printed").machine, m) << print(m);
+  EXPECT_EQ(*readFromOneLine(printOnOneLine(m)).machine, m);
+  auto names = [](const std::string &of) {
+    std::vector<std::string> keys;
+    std::istringstream lines(of);
+    for (std::string line; std::getline(lines, line);)
+      keys.push_back(line.substr(0, line.find(' ')));
+    return keys;
+  };
+  EXPECT_EQ(names(print(m)), names(full)); // none is left out
+}
+
+/// By its path or, beside others of its section, by its name.
+TEST(Machine, EveryKeyIsInTheReadme) {
+  std::ifstream file(MESHWORK_COST_README);
+  std::string readme(std::istreambuf_iterator<char>(file), {});
+  readme = readme.substr(readme.find("## A machine file"));
+  readme = readme.substr(0, readme.find("\n## ", 3));
+  for (const Key &key : allKeys()) {
+    bool isTold = readme.find("`" + key.path + "`") != std::string::npos ||
+                  readme.find("`" + key.name() + "`") != std::string::npos;
+    EXPECT_TRUE(isTold) << key.path;
+    std::string section = key.section();
+    section = section.substr(section.rfind('.') + 1);
+    EXPECT_NE(readme.find(section), std::string::npos) << section;
+  }
+}
+
+TEST(Machine, AttentionBackwardIsAsForwardUnlessSaid) {
+  std::string text = good;
+  text.replace(text.find("[memory]\n"), 9,
+               "[attention]\nbf16 = 2e10\nhalf_head = 3\nhalf_keys = 4\n"
+               "[memory]\n");
+  Machine m = *readMachine(text, "m.toml").machine;
+  EXPECT_EQ(m.gradient, m.attention);
+  EXPECT_EQ(m.halfHeadOfGradient, 3);
+  EXPECT_EQ(m.halfKeysOfGradient, 4);
+  EXPECT_EQ(print(m).find("backward"), std::string::npos);
+}
+
+TEST(Machine, KeysThatBelongTogetherStandTogether) {
+  EXPECT_EQ(
+      errorsOf(good + R"([products]
+tiles = ["256x128", "64"]
+[node]
+adapters = 4
+[link.spine]
+nodes = 0
+)"),
+      R"(m.toml:12:1: error: products.tiles: found without products.multiprocessors, which it belongs to
+m.toml:12:9: error: products.tiles: found ["256x128", "64"], expected 1 to 16 tiles of 8 to 4096, like ["256x128", "64x64"]
+m.toml:14:1: error: node.adapters: found without link.between_nodes, which it belongs to
+m.toml:16:1: error: link.spine.nodes: found without link.spine.share, which it belongs to
+m.toml:16:9: error: link.spine.nodes: found 0, expected a whole number from 1 to 1048576
+)");
+  std::string text = good + "[products]\nmultiprocessors = 2\ntiles = "
+                            "[\"8x4096\"]\n";
+  ASSERT_TRUE(readMachine(text, "m.toml").machine);
+  text.replace(text.find("[memory]\n"), 9, "half_size = 1e6\n[memory]\n");
+  EXPECT_THAT(errorsOf(text),
+              HasSubstr("m.toml:6:1: error: flops.half_size: found beside "
+                        "products.tiles, expected one of them"));
+  for (const char *tile :
+       {"7x8", "8x4097", "8x8x8", "x8", "8x", "-8x8", "8X8", "99999999999x8"})
+    EXPECT_THAT(errorsOf(good + "[products]\nmultiprocessors = 2\ntiles = [\"" +
+                         tile + "\"]\n"),
+                HasSubstr("expected 1 to 16 tiles of 8 to 4096"))
+        << tile;
 }
 
 TEST(Machine, NamesItsGpus) {
@@ -127,7 +291,7 @@ TEST(Machine, LongAndBrokenTextsAreRefused) {
 }
 
 TEST(Machine, ShippedOnesReadBackFromWhatTheyPrint) {
-  ASSERT_EQ(shippedMachines().size(), 5u);
+  ASSERT_EQ(shippedMachines().size(), 7u);
   for (const Machine &machine : shippedMachines()) {
     MachineResult again = readMachine(print(machine), "printed");
     ASSERT_TRUE(again.machine) << textOf(again.diagnostics);
@@ -135,6 +299,8 @@ TEST(Machine, ShippedOnesReadBackFromWhatTheyPrint) {
     EXPECT_EQ(findShipped(machine.name), &machine);
   }
   EXPECT_EQ(findShipped("h100"), nullptr);
+  EXPECT_EQ(findShipped("b200x8")->arch, "sm_100");
+  EXPECT_EQ(findShipped("h200x8")->capacity, 141e9);
 }
 
 /// What plans without a machine were made for before there were machine files.

@@ -46,8 +46,8 @@ TEST(MachineOfSpec, ANameIsAShippedMachine) {
       textOf(Resolved("h100x9").wrong),
       HasSubstr(
           "dir/s.toml:9:11: error: target.machine: found \"h100x9\", expected "
-          "\"a100x8\", \"cpu\", \"cuda\", \"h100x8\", \"xeon-2\", or the path "
-          "of "
+          "\"a100x8\", \"b200x8\", \"cpu\", \"cuda\", \"h100x8\", \"h200x8\", "
+          "\"xeon-2\", or the path of "
           "a machine file, which ends in .toml; did you mean \"h100x8\"?"));
   EXPECT_THAT(
       textOf(Resolved("h100x8").wrong),

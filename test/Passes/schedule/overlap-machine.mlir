@@ -6,7 +6,7 @@
 // RUN: meshwork-opt %s -schedule-overlap="machine={name=\"own\" device=\"cuda\" ranks_per_node=8 flops.f32=5e14 memory.bandwidth=1e12 launch.hand_over=5e-6 link.between_nodes.latency=1e-6 link.between_nodes.bandwidth=5e10}" | FileCheck %s --check-prefix=CUDA
 // RUN: not meshwork-opt %s -schedule-overlap="mode=never machine=tpu" 2>&1 | FileCheck %s --check-prefix=MACHINE
 
-// MACHINE: machine option: found 'tpu', expected a100x8, cpu, cuda, h100x8, xeon-2, or all keys of a machine file
+// MACHINE: machine option: found 'tpu', expected a100x8, b200x8, cpu, cuda, h100x8, h200x8, xeon-2, or all keys of a machine file
 
 // Two cores that compute gain nothing by moving data beside it.
 // CORES-NOT: channel
