@@ -1,5 +1,7 @@
 """What benchmarks reckon with, without running them. Their modules are imported by a process of its own:
 others of the tests have modules of the same names."""
+import json
+import pathlib
 import subprocess
 import sys
 import tempfile
@@ -37,6 +39,25 @@ found = builds.in_turns(["before", "after"], 3, lambda side: order.append(side) 
 assert order == ["before", "after", "after", "before", "before", "after"], order
 assert found == [[1, 4, 5], [2, 3, 6]], found
 """
+PUBLISHED = """
+import others, published
+assert published.tau([1, 2, 3], [1, 3, 2]) == 1 / 3
+assert published.tau([3, 2, 1], [1, 2, 3]) == -1
+runs = [{"id": f"t/{i}", "step_seconds": seconds} for i, seconds in enumerate((1, 2, 4))]
+table = published.scored(runs, [(1100, 0.5), (1800, 0.4), (4000, 0.3)])["t"]
+assert [round(ratio, 9) for ratio in table["ratios"]] == [1.1, 0.9, 1], table
+assert round(table["error"], 9) == round(0.2 / 3, 9) and round(table["bias"], 9) == 0, table
+assert table["tau"] == 1, table # measured: 0.55, 0.36, 0.3
+assert round(published.whole({"a": table, "b": dict(table, tau=0)})["tau"], 9) == 0.5
+names = [others.profile_of(text) for text in ("A100; attention not fused", "H100; FlashAttention-2, eager",
+                                              "H100; FlashAttention-2, compiled", "H100; cuDNN attention")]
+assert names == [*others.PROFILES, "compiled"], names
+plain, half = others.machine_of("H100"), others.machine_of("H100 of 500 W")
+assert abs((half["flops"]["bf16"] / plain["flops"]["bf16"]) ** 3 - 5 / 7) < 1e-12
+assert others.machine_of("A100, 4 adapters")["node"]["adapters"] == 4
+slow = others.machine_of("H100", {"traffic": 2, "host": 1e-5})
+assert slow["memory"]["kernels"] * 2 == plain["memory"]["kernels"] and slow["host"] == {"instruction": 1e-5}
+"""
 
 
 class Benchmarks(unittest.TestCase):
@@ -49,6 +70,30 @@ class Benchmarks(unittest.TestCase):
 
     def test_two_builds_take_turns(self):
         self.run_there(BUILDS)
+
+    def test_published_runs_are_scored(self):
+        self.run_there(PUBLISHED)
+        with tempfile.TemporaryDirectory() as folder:
+            path, output = pathlib.Path(folder) / "runs.json", pathlib.Path(folder) / "scores.json"
+            model = json.loads((shell.ROOT / "examples" / "llama-tiny.json").read_text())
+            runs = [{"id": f"{table}/{i}", "model": model, "axes": ["dp=2"], "spec": {"zero.stage": 1},
+                     "batch": {"global": 8, "micro": 4, "sequence": 64}, "machine": machine, "step_seconds": 1e-3}
+                    for table, machine in (("a", "A100; attention not fused"), ("b", "H100; FlashAttention-2, eager"),
+                                           ("b", "A100; FlashAttention"), ("b", "H100 of 500 W; compiled"))
+                    for i in range(2)]
+            path.write_text(json.dumps({"runs": runs}))
+            command = [sys.executable, str(FOLDER / "published.py"), "--bin", str(shell.BIN), "--runs", str(path)]
+            done = subprocess.run([*command, "--output", str(output)], capture_output=True, text=True)
+            self.assertEqual(done.returncode, 0, done.stderr)
+            scores = json.loads(output.read_text())
+            self.assertEqual([(name, set(tables)) for name, tables in scores.items()],
+                             [("as told", {"a", "b"}), ("with profiles", {"a", "b"})])
+            for name in "ab":  # other software makes no step faster
+                for told, slower in zip(*(scores[kind][name]["ratios"] for kind in scores)):
+                    self.assertLess(told, slower)
+            self.assertRegex(done.stdout, r"  all: error [\d.]+%, bias [+-][\d.]+%, mean tau -?[\d.]+\n")
+            done = subprocess.run([*command, "--table", "c"], capture_output=True, text=True)
+            self.assertEqual((done.returncode, done.stderr), (1, f"{path} has no table c\n"))
 
     def test_folders_of_tools_may_be_relative(self):
         """Every script that has --bin takes it from here."""
