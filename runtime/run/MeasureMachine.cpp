@@ -132,8 +132,10 @@ absl::StatusOr<MeasuredLink> measureThreads(const RunOptions &options,
 
 /// Of which a node has the sum of its processes'.
 std::vector<double *> ratesOf(WorkRates &rates) {
-  return {&rates.f32.products,   &rates.f32.attention, &rates.bf16.products,
-          &rates.bf16.attention, &rates.kernelBytes,   &rates.copyBytes};
+  std::vector<double *> all = {&rates.kernelBytes, &rates.copyBytes};
+  for (TypeRates *type : {&rates.f32, &rates.bf16})
+    all.insert(all.end(), {&type->products, &type->attention, &type->gradient});
+  return all;
 }
 /// Of which it has the largest.
 std::vector<double *> delaysOf(MeasuredMachine &machine) {

@@ -105,6 +105,9 @@ class MeasuredMachine(unittest.TestCase):
         # A step's work has a rate for each kind.
         for key in ("flops\\]\nf32", "attention\\]\nf32", "half_size", "kernels"):
             self.assertRegex(self.space.read("m.toml"), rf"{key} = \d")
+        # Attention's gradient too, unless it is as fast to three digits.
+        self.assertRegex(told, r"attention: f32 \d+ and bf16 \d+ Gflop/s, backward \d+ and \d+; kernels")
+        self.assertIn("[attention.backward]", self.space.read("m.toml"))
         self.space.write("m.toml", self.space.read("m.toml").replace("capacity = 0.0", "capacity = 8e9"))
         self.space.must("mpirun", "--oversubscribe", "-n", "2", str(shell.BIN / "meshwork-run"),
                         "--measure-machine", "m.toml")

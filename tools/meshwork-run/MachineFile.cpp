@@ -67,6 +67,7 @@ Machine machineOf(const MeasuredMachine &found,
   for (size_t i = 0; i < cost::numArithmetics; ++i) {
     machine.flops[i] = rounded(types[i]->products);
     machine.attention[i] = rounded(types[i]->attention);
+    machine.gradient[i] = rounded(types[i]->gradient);
   }
   machine.halfSize = rounded((rates.f32.halfSize + rates.bf16.halfSize) / 2);
   machine.memory = rounded(rates.copyBytes);
@@ -91,9 +92,11 @@ void tell(const Machine &machine, const std::string &path) {
                "launch %.1f us\n",
                machine.cores, machine.flops[0] / 1e9, machine.flops[1] / 1e9,
                machine.memory / 1e9, machine.launch * 1e6);
-  absl::PrintF("attention: f32 %.0f and bf16 %.0f Gflop/s; kernels: %.1f GB/s; "
-               "half of a product's rate at %.1f Mflop\n",
+  absl::PrintF("attention: f32 %.0f and bf16 %.0f Gflop/s, backward %.0f and "
+               "%.0f; kernels: %.1f GB/s; half of a product's rate at %.1f "
+               "Mflop\n",
                machine.attention[0] / 1e9, machine.attention[1] / 1e9,
+               machine.gradient[0] / 1e9, machine.gradient[1] / 1e9,
                machine.kernels / 1e9, machine.halfSize / 1e6);
   for (size_t i = 0; i < cost::numLinkClasses; ++i)
     if (const cost::Link &link = machine.links[i]; link.isGiven)

@@ -68,27 +68,27 @@ constexpr double flopsOf(int64_t rows, int64_t in, int64_t out) {
   return 3 * 2.0 * static_cast<double>(rows * in * out);
 }
 
-void addAttention(TimedPlan &plan, plan::DType type) {
+plan::AttentionPartT causalPart() {
+  plan::AttentionPartT part;
+  part.scale = 1 / std::sqrt(static_cast<float>(d));
+  part.causal = true;
+  return part;
+}
+
+/// Attention, or its gradient: each is timed for itself.
+template <class Op> void addAttention(TimedPlan &plan, plan::DType type) {
   auto tensor = [&] {
     return plan.addTensor(type, {samples, sequence, heads, d});
   };
-  plan::AttentionT forward;
-  plan::AttentionGradT gradient;
-  gradient.q = forward.q = tensor();
-  gradient.k = forward.k = tensor();
-  gradient.v = forward.v = tensor();
-  gradient.out = forward.out = tensor();
-  gradient.lse = forward.lse =
-      plan.addTensor(plan::DType::f32, {samples, heads, sequence});
-  forward.part = std::make_unique<plan::AttentionPartT>();
-  forward.part->scale = 1 / std::sqrt(static_cast<float>(d));
-  forward.part->causal = true;
-  gradient.part = std::make_unique<plan::AttentionPartT>(*forward.part);
-  for (uint32_t *view :
-       {&gradient.dout, &gradient.dq, &gradient.dk, &gradient.dv})
+  Op op;
+  for (uint32_t *view : {&op.q, &op.k, &op.v, &op.out})
     *view = tensor();
-  plan.addInstruction(std::move(forward));
-  plan.addInstruction(std::move(gradient));
+  op.lse = plan.addTensor(plan::DType::f32, {samples, heads, sequence});
+  op.part = std::make_unique<plan::AttentionPartT>(causalPart());
+  if constexpr (std::is_same_v<Op, plan::AttentionGradT>)
+    for (uint32_t *view : {&op.dout, &op.dq, &op.dk, &op.dv})
+      *view = tensor();
+  plan.addInstruction(std::move(op));
 }
 
 /// What is timed with operands of one type.
@@ -101,10 +101,12 @@ public:
     addProducts(layerPlan, type, tokens, wide, narrow);
     addProducts(layerPlan, type, tokens, narrow, narrow);
     addProducts(fewPlan, type, small, small, small);
-    addAttention(attentionPlan, type);
+    addAttention<plan::AttentionT>(attentionPlan, type);
+    addAttention<plan::AttentionGradT>(gradientPlan, type);
     for (auto [plan, kind] : {std::pair(&layerPlan, &layer),
                               {&fewPlan, &few},
-                              {&attentionPlan, &attention}}) {
+                              {&attentionPlan, &attention},
+                              {&gradientPlan, &gradient}}) {
       MESHWORK_RETURN_IF_ERROR(plan->prepare(team));
       kind->run = [plan = plan] { plan->run(); };
       kinds.push_back(kind);
@@ -116,21 +118,22 @@ public:
     constexpr double ofLayer = 2 * flopsOf(tokens, narrow, wide) +
                                flopsOf(tokens, narrow, narrow),
                      ofFew = flopsOf(small, small, small),
-                     ofAttention = 3 * 4.0 * samples * heads * d * sequence *
+                     ofAttention = 4.0 * samples * heads * d * sequence *
                                    (sequence + 1) / 2;
     TypeRates rates;
     rates.products = ofLayer / layer.mean();
     // Three products each.
     rates.halfSize = std::max(0.0, (rates.products * few.mean() - ofFew) / 3);
     rates.attention = ofAttention / attention.mean();
+    rates.gradient = 2 * ofAttention / gradient.mean();
     return rates;
   }
 
 private:
   plan::DType type;
   ThreadTeam &team;
-  TimedPlan layerPlan, fewPlan, attentionPlan;
-  Kind layer, few{{}, 50}, attention;
+  TimedPlan layerPlan, fewPlan, attentionPlan, gradientPlan;
+  Kind layer, few{{}, 50}, attention, gradient;
 };
 
 /// Kernels and copies, on memory of their own.

@@ -17,9 +17,10 @@ struct TypeRates {
   /// A product of so many flops reaches half of that: each takes as long as if
   /// it had so many more.
   double halfSize = 0;
-  /// Flops a second of causal attention and its gradient, as plans count them:
-  /// what the mask hides is left out, the gradient is twice the forward pass.
-  double attention = 0;
+  /// Flops a second of causal attention, and of its gradient, as plans count
+  /// them: what the mask hides is left out, the gradient is twice the forward
+  /// pass.
+  double attention = 0, gradient = 0;
 };
 
 struct WorkRates {
