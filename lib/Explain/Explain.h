@@ -28,8 +28,8 @@ struct TextOptions {
 /// told one after another.
 std::string text(const plan::Plan &plan, const TextOptions &options = {});
 
-/// What the whole plan should take on its machine, in two lines: the first ones
-/// of `text`, and what `meshwork compile --estimate` prints.
+/// What the whole plan should take on its machine, in one line: `text` has it
+/// below its header, `meshwork compile` prints it last, with --estimate alone.
 std::string wholeText(const plan::Plan &plan);
 /// Likewise one JSON object: `format_version`, `memory_per_rank_bytes` and
 /// `estimate` as `json` has them.

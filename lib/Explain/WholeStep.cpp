@@ -71,13 +71,13 @@ std::string wholeText(const plan::Plan &plan) {
       countText(whole->tokensPerSecond), " tokens/s",
       whole->mfu > 0 ? absl::StrCat(", MFU ", partText(whole->mfu)) : "", ", ",
       bytesText(whole->peakBytes), " a rank, bubble ",
-      whole->bubble ? partText(*whole->bubble) : "not simulated", "\n");
+      whole->bubble ? partText(*whole->bubble) : "not simulated");
   std::string exposed;
   for (const auto &[axes, seconds] : whole->exposed)
     if (seconds > 0)
       absl::StrAppend(&exposed, exposed.empty() ? "" : ", ", clean(axes), " ",
                       timeText(seconds));
-  return absl::StrCat(text, "  not hidden of what moves: ",
+  return absl::StrCat(text, "; not hidden of what moves: ",
                       exposed.empty() ? "nothing" : exposed, "\n");
 }
 

@@ -322,11 +322,15 @@ private:
       return internal;
     }
     noteTime("plan", start);
-    if (int code =
-            checkBudgets(*plan::GetPlan(file->data() + plan::frameBytes));
+    const plan::Plan &plan = *plan::GetPlan(file->data() + plan::frameBytes);
+    if (int code = checkBudgets(plan); code != ok)
+      return code;
+    if (int code = writeFile(options.output, {file->data(), file->size()});
         code != ok)
       return code;
-    return writeFile(options.output, {file->data(), file->size()});
+    std::string whole = explain::wholeText(plan);
+    llvm::errs() << "meshwork: e" << StringRef(whole).drop_front();
+    return ok;
   }
 
   const CompileOptions &options;
