@@ -1,5 +1,6 @@
 """Why values lie as they do, and budgets that a plan must keep."""
 import json
+import re
 import unittest
 
 import shell
@@ -132,6 +133,24 @@ class Budgets(unittest.TestCase):
             self.assertRegex(done.stderr, rf"{told['memory_per_rank_bytes']['peak']} bytes, fits, about [\d.]+ [mu]?s a step")
             self.assertLess(told["memory_per_rank_bytes"]["peak"], peak)
             peak = told["memory_per_rank_bytes"]["peak"]
+
+    def test_advice_is_of_what_would_be_chosen_with_it(self):
+        """Policies of layers are chosen anew, so what is promised is what the change compiles to."""
+        command = ["meshwork", "compile", "examples/llama-tiny.json", "--spec", "examples/dp2.toml", "--set",
+                   "recompute.policy=auto", "--set", "batch.sequence=256", "-o", "m.mwplan"]
+        self.space.must(*command, "--set", "recompute.policy=full")
+        full = json.loads(self.space.must("meshwork", "explain", "m.mwplan", "--json").stdout)
+        limit = full["memory_per_rank_bytes"]["peak"] - 1000
+        command += ["--set", f"expect.memory_per_rank={limit} B"]
+        done = self.space.refuse(shell.SPEC, ["is the cheapest"], *command)
+        override = done.stderr.split("--set '")[1].split("'")[0]
+        promised = re.search(r"= (\d+) bytes, fits, about ([\d.]+ \w+) a step", done.stderr)
+        compiled = self.space.must(*command, "--set", override)
+        told = json.loads(self.space.must("meshwork", "explain", "m.mwplan", "--json").stdout)
+        self.assertEqual(int(promised[1]), told["memory_per_rank_bytes"]["peak"])
+        self.assertIn(f": {promised[2]} a step, ", compiled.stderr.splitlines()[-1])
+        self.assertIn("meshwork: recompute: ", compiled.stderr)
+        self.assertNotIn("recompute: full in 2 layers\n", compiled.stderr)  # it keeps more than the least
         self.space.refuse(shell.SPEC, ["all of these: ", "none fits alone"], "meshwork", "compile",
                           MODEL, "--spec", "examples/dp2.toml", "--set",
                           "expect.memory_per_rank=2 MB", "-o", "n.mwplan")

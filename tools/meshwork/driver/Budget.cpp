@@ -7,8 +7,8 @@
 #include "lib/Explain/Format.h"
 #include "lib/Spec/Words.h"
 #include "passes/pipelines/Pipelines.h"
+#include "tools/meshwork/driver/Choices.h"
 #include "tools/meshwork/driver/Files.h"
-#include "tools/meshwork/driver/Trial.h"
 #include "llvm/ADT/StringExtras.h"
 #include "llvm/Support/FormatVariadic.h"
 
@@ -67,36 +67,19 @@ std::vector<Change> changesOf(const spec::Spec &spec) {
   return changes;
 }
 
-/// What a rank needs and takes with some keys changed, the layers of stages as
-/// `layers` says; nothing when that does not compile.
+/// What a rank needs and takes with some keys changed. What is "auto" is chosen
+/// for them. Nothing when that does not compile.
 std::optional<Trial> tryWith(const Model &model, const spec::Spec &spec,
-                             const std::vector<std::string> &overrides,
-                             const std::vector<int64_t> &layers) {
+                             const std::vector<std::string> &overrides) {
   spec::Result changed = spec::parse(spec::print(spec), "", overrides);
   Model copy;
   if (!changed.spec || copy.readText(model.text(), "") != ok)
     return std::nullopt;
   ScopedDiagnosticHandler quiet(copy.module()->getContext(),
                                 [](mlir::Diagnostic &) { return success(); });
-  changed.spec->recomputeOfLayers = spec.recomputeOfLayers;
-  changed.spec->pipeline = spec.pipeline;
-  changed.spec->pipeline.fittedLayers = layers;
-  FailureOr<Trial> tried =
-      tryPhases(copy.module(), *changed.spec, pipelines::phases().front().name);
+  FailureOr<Trial> tried = tryChoosing(copy.module(), *changed.spec,
+                                       pipelines::phases().front().name);
   return failed(tried) ? std::nullopt : std::optional<Trial>(*tried);
-}
-
-/// With balanced layers, which come first, or as they are where these need more
-/// than there is.
-std::optional<Trial> tryWith(const Model &model, const spec::Spec &spec,
-                             const std::vector<std::string> &overrides) {
-  std::optional<Trial> balanced = tryWith(model, spec, overrides, {});
-  const std::vector<int64_t> &fitted = spec.pipeline.fittedLayers;
-  if (fitted.empty() || !balanced ||
-      balanced->bytes <= cost::memoryLimit(spec)->bytes)
-    return balanced;
-  std::optional<Trial> moved = tryWith(model, spec, overrides, fitted);
-  return moved && moved->bytes < balanced->bytes ? moved : balanced;
 }
 
 /// "1.21 KiB = 1234 bytes, fits, about 5.67 ms a step".
