@@ -39,4 +39,11 @@ Provenance &provenanceOf(Operation *op) {
   return *notes;
 }
 
+void handProvenance(ModuleOp from, ModuleOp to) {
+  Provenance &notes = provenanceOf(from);
+  notes.places.clear();
+  notes.reshards.clear();
+  notes.module = to;
+}
+
 } // namespace meshwork::mesh

@@ -72,4 +72,8 @@ struct Provenance {
 /// The notes on the module around `op`; those on another one are dropped.
 Provenance &provenanceOf(::mlir::Operation *op);
 
+/// What was noted on `from` is on `to` from here on, a copy that takes its
+/// place. It stands at no place of the IR any more.
+void handProvenance(::mlir::ModuleOp from, ::mlir::ModuleOp to);
+
 } // namespace meshwork::mesh

@@ -87,6 +87,20 @@ class Estimates(unittest.TestCase):
         self.assertIsNone(self.estimate({key: value for key, value in settings.items()
                                          if key != "target.machine"})["estimate"]["mfu"])
 
+    def test_the_copy_that_was_tried_becomes_the_plan(self):
+        """Where balanced layers fit the memory, phases do not run again, unless somebody wants to see them."""
+        settings = {"mesh.axes": ["pp=2", "dp=2"], "batch.global": 8, "batch.micro": 1, "batch.sequence": 64,
+                    "expect.memory_per_rank": "1 GiB"}
+        tried = self.compile("llama-bytes.json", settings, "-o", "tried.mwplan", "--timing")
+        shown = self.compile("llama-bytes.json", settings, "-o", "shown.mwplan", "--timing", "--dump-phases", "phases")
+        self.assertEqual((tried.returncode, shown.returncode), (0, 0), tried.stderr + shown.stderr)
+        self.assertEqual((self.space.path / "tried.mwplan").read_bytes(), (self.space.path / "shown.mwplan").read_bytes())
+        self.assertRegex(tried.stderr, r"(?m)^the rest +[0-9.]+ ms$")
+        self.assertRegex(shown.stderr, r"(?m)^memory +[0-9.]+ ms$")
+        self.assertNotRegex(tried.stderr, r"(?m)^memory ")
+        chosen = self.compile("llama-bytes.json", settings | {"recompute.policy": "auto"}, "-o", "a.mwplan", "--timing")
+        self.assertRegex(chosen.stderr, r"(?m)^memory +[0-9.]+ ms$")
+
     def test_bubbles_are_told(self):
         settings = {"mesh.axes": ["pp=2"], "batch.global": 4, "batch.micro": 1, "batch.sequence": 64}
         few = self.estimate(settings)["estimate"]

@@ -65,9 +65,9 @@ LogicalResult chooseExchange(ModuleOp module, spec::Spec &spec,
   return success();
 }
 
-LogicalResult chooseStages(ModuleOp module, spec::Spec &spec,
-                           std::string &said) {
-  if (failed(fitLayers(module, spec)))
+LogicalResult chooseStages(ModuleOp module, spec::Spec &spec, std::string &said,
+                           OwningOpRef<ModuleOp> &finished) {
+  if (failed(fitLayers(module, spec, finished)))
     return failure();
   if (!spec.pipeline.fittedLayers.empty())
     say(said, [&](auto &os) {
@@ -108,11 +108,17 @@ LogicalResult chooseRecompute(ModuleOp module, spec::Spec &spec,
 
 LogicalResult chooseBefore(StringRef phase, ModuleOp module, spec::Spec &spec,
                            std::string &said) {
+  OwningOpRef<ModuleOp> unused;
+  return chooseBefore(phase, module, spec, said, unused);
+}
+
+LogicalResult chooseBefore(StringRef phase, ModuleOp module, spec::Spec &spec,
+                           std::string &said, OwningOpRef<ModuleOp> &finished) {
   if (phase == "shard")
     return success(succeeded(chooseContext(module, spec, said)) &&
                    succeeded(chooseExchange(module, spec, said)));
   if (phase == "pipeline")
-    return chooseStages(module, spec, said);
+    return chooseStages(module, spec, said, finished);
   if (phase == "recompute")
     return chooseRecompute(module, spec, said);
   return success();

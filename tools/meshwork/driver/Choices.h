@@ -3,6 +3,7 @@
 
 #include "lib/Spec/Spec.h"
 #include "mlir/IR/BuiltinOps.h"
+#include "mlir/IR/OwningOpRef.h"
 #include "tools/meshwork/driver/Trial.h"
 
 namespace meshwork::driver {
@@ -11,8 +12,12 @@ namespace meshwork::driver {
 /// `module` as the phase before leaves it: before "shard" `context.method`
 /// and `experts.exchange`, before "pipeline" its layers and what its schedule
 /// goes by, before "recompute" a policy for each layer; each where the spec
-/// says "auto". What was chosen is added to `said`, a line for each. Fails when
-/// a copy does not compile.
+/// says "auto". What was chosen is added to `said`, a line for each. Where that
+/// took a copy through all phases that are left, as the plan has it, it is put
+/// into `finished`. Fails when a copy does not compile.
+mlir::LogicalResult chooseBefore(llvm::StringRef phase, mlir::ModuleOp module,
+                                 spec::Spec &spec, std::string &said,
+                                 mlir::OwningOpRef<mlir::ModuleOp> &finished);
 mlir::LogicalResult chooseBefore(llvm::StringRef phase, mlir::ModuleOp module,
                                  spec::Spec &spec, std::string &said);
 

@@ -3,6 +3,7 @@
 
 #include <chrono>
 
+#include "dialects/mesh/Provenance.h"
 #include "dialects/transformer/Transformer.h"
 #include "lib/Cost/OfSpec.h"
 #include "lib/Explain/Explain.h"
@@ -187,14 +188,21 @@ private:
       auto start = std::chrono::steady_clock::now();
       progress.begin(phase.name.str());
       std::string said;
+      OwningOpRef<ModuleOp> finished;
       LogicalResult chosen =
-          chooseBefore(phase.name, model.module(), spec, said);
+          chooseBefore(phase.name, model.module(), spec, said, finished);
       llvm::errs() << said;
       if (failed(chosen)) {
         if (ofSpec.any())
           return badSpec;
         checkMemory();
         return internal;
+      }
+      if (finished && !showsPhases()) {
+        mesh::handProvenance(model.module(), *finished);
+        model.replace(std::move(finished));
+        noteTime("the rest", start);
+        return ok;
       }
       PassManager passes(model.module()->getContext());
       passes.enableCrashReproducerGeneration(reproducerTo(options));
@@ -228,6 +236,12 @@ private:
         break;
     }
     return ok;
+  }
+
+  /// Whether somebody wants to see each of them.
+  bool showsPhases() const {
+    return options.dumpPassPipeline || !options.dumpPhases.empty() ||
+           !options.compileTo.empty();
   }
 
   void noteTime(StringRef what, std::chrono::steady_clock::time_point start) {

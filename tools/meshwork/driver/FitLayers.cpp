@@ -32,9 +32,9 @@ bool isBetter(const Layout &a, const Layout &b) {
   return a.fits ? a.slowest < b.slowest : a.bytes < b.bytes;
 }
 
-FailureOr<Trial> tryWith(ModuleOp module, spec::Spec spec,
-                         const Layers &layers) {
-  OwningOpRef<ModuleOp> copy(module.clone());
+FailureOr<Trial> tryWith(OwningOpRef<ModuleOp> &copy, ModuleOp module,
+                         spec::Spec spec, const Layers &layers) {
+  copy = module.clone();
   spec.pipeline.fittedLayers = layers;
   return tryPhases(*copy, spec, "pipeline");
 }
@@ -48,8 +48,9 @@ public:
         memory(spec.stageRanks(), costs.size()) {}
 
   /// The first layout is the balanced one.
-  FailureOr<Layout> run() {
-    FailureOr<Trial> first = tryWith(module, spec, {});
+  /// `balanced` is what the phases leave of that.
+  FailureOr<Layout> run(OwningOpRef<ModuleOp> &balanced) {
+    FailureOr<Trial> first = tryWith(balanced, module, spec, {});
     if (failed(first))
       return failure();
     rankOf = first->rankOf;
@@ -59,7 +60,8 @@ public:
       layers = next();
       if (tried.contains(layers))
         break;
-      FailureOr<Trial> trial = tryWith(module, spec, layers);
+      OwningOpRef<ModuleOp> copy;
+      FailureOr<Trial> trial = tryWith(copy, module, spec, layers);
       if (failed(trial))
         return failure();
       Layout layout = note(layers, *trial);
@@ -120,17 +122,23 @@ public:
       : module(module), spec(spec),
         costs(pipeline::LayersOfOps(microbatch).flops()) {}
 
-  FailureOr<Layers> run() {
+  FailureOr<Layers> run(OwningOpRef<ModuleOp> &finished) {
     if (static_cast<int64_t>(costs.size()) <= stages())
       return Layers{};
-    FailureOr<Layout> loose = search(spec);
-    if (failed(loose) || isBalanced(*loose))
-      return failed(loose) ? FailureOr<Layers>(failure()) : Layers{};
+    OwningOpRef<ModuleOp> balanced;
+    FailureOr<Layout> loose = search(spec, balanced);
+    if (failed(loose))
+      return failure();
+    if (isBalanced(*loose)) {
+      if (isAllChosen())
+        finished = std::move(balanced);
+      return Layers{};
+    }
     spec::Spec tight = tightest();
     if (tight.recompute == spec.recompute &&
         tight.pipeline.kept == spec.pipeline.kept)
       return loose->layers;
-    FailureOr<Layout> other = search(tight);
+    FailureOr<Layout> other = search(tight, balanced);
     if (failed(other))
       return failure();
     return chosen(*loose, *other);
@@ -149,8 +157,13 @@ private:
            ArrayRef(layout.layers) ==
                ArrayRef(pipeline::balance(costs, layout.layers.size()));
   }
-  FailureOr<Layout> search(const spec::Spec &with) {
-    return Search(module, with, costs).run();
+  FailureOr<Layout> search(const spec::Spec &with,
+                           OwningOpRef<ModuleOp> &balanced) {
+    return Search(module, with, costs).run(balanced);
+  }
+  bool isAllChosen() const {
+    return spec.recompute != spec::Recompute::byBudget &&
+           spec.pipeline.schedule != spec::wordOf(spec::Schedule::best);
   }
 
   /// With all that is left to choose as it needs least.
@@ -192,14 +205,15 @@ private:
 };
 } // namespace
 
-LogicalResult fitLayers(ModuleOp module, spec::Spec &spec) {
+LogicalResult fitLayers(ModuleOp module, spec::Spec &spec,
+                        OwningOpRef<ModuleOp> &finished) {
   auto microbatch =
       transformer::functionOf(module, transformer::StepFunction::microbatch);
   if (!cost::memoryLimit(spec) || spec.stageRanks() == 1 ||
       !spec.pipeline.layers.empty() || !spec.pipeline.fittedLayers.empty() ||
       !microbatch)
     return success();
-  FailureOr<Layers> layers = Fit(module, spec, microbatch).run();
+  FailureOr<Layers> layers = Fit(module, spec, microbatch).run(finished);
   if (failed(layers))
     return failure();
   spec.pipeline.fittedLayers = *layers;

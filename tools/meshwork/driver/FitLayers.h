@@ -3,6 +3,7 @@
 
 #include "lib/Spec/Spec.h"
 #include "mlir/IR/BuiltinOps.h"
+#include "mlir/IR/OwningOpRef.h"
 
 namespace meshwork::driver {
 
@@ -20,7 +21,12 @@ namespace meshwork::driver {
 /// little as can be, fits another layout, the one of the two whose step should
 /// take less time is chosen.
 ///
+/// Where the balanced layout fits and nothing else is left to choose,
+/// `finished` gets what the phases have left of it, so that they need not run
+/// again.
+///
 /// Fails when a phase does.
-mlir::LogicalResult fitLayers(mlir::ModuleOp module, spec::Spec &spec);
+mlir::LogicalResult fitLayers(mlir::ModuleOp module, spec::Spec &spec,
+                              mlir::OwningOpRef<mlir::ModuleOp> &finished);
 
 } // namespace meshwork::driver

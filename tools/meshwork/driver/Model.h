@@ -31,6 +31,10 @@ public:
   int readText(std::string text, const std::string &name);
 
   mlir::ModuleOp module() { return *parsed; }
+  /// What phases have made of it elsewhere, in its place.
+  void replace(mlir::OwningOpRef<mlir::ModuleOp> module) {
+    parsed = std::move(module);
+  }
   /// The model as text in the transformer dialect.
   const std::string &text() const { return source; }
   /// Rows of the table that tokens choose from, the fewer of it and the head's.

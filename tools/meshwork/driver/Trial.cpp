@@ -73,6 +73,7 @@ LogicalResult runPhase(ModuleOp module, const spec::Spec &spec,
                        StringRef name) {
   PassManager passes(module.getContext());
   phaseNamed(name)->build(passes, spec);
+  passes.addPass(pipelines::createGatePass(name));
   return passes.run(module);
 }
 

@@ -55,7 +55,7 @@ mlir::FailureOr<std::optional<double>> trySeconds(mlir::ModuleOp module,
                                                   const spec::Spec &spec,
                                                   llvm::StringRef first);
 
-/// Runs one phase on `module`, as tryPhases() does.
+/// Runs one phase on `module`, as tryPhases() does, and checks what it leaves.
 mlir::LogicalResult runPhase(mlir::ModuleOp module, const spec::Spec &spec,
                              llvm::StringRef name);
 
