@@ -101,6 +101,13 @@ class Estimates(unittest.TestCase):
         chosen = self.compile("llama-bytes.json", settings | {"recompute.policy": "auto"}, "-o", "a.mwplan", "--timing")
         self.assertRegex(chosen.stderr, r"(?m)^memory +[0-9.]+ ms$")
 
+    def test_what_has_no_code_has_no_estimate(self):
+        settings = {"mesh.axes": ["dp=2"], "batch.global": 2, "batch.micro": 1, "batch.sequence": 64,
+                    "target.device": "cuda", "target.arch": "sm_80", "precision.matmul": "fp8"}
+        told = self.compile("llama-tiny.json", settings, "--estimate")
+        plan = self.compile("llama-tiny.json", settings, "-o", "a.mwplan")
+        self.assertEqual((told.returncode, told.stdout, told.stderr), (shell.SPEC, "", plan.stderr))
+
     def test_bubbles_are_told(self):
         settings = {"mesh.axes": ["pp=2"], "batch.global": 4, "batch.micro": 1, "batch.sequence": 64}
         few = self.estimate(settings)["estimate"]

@@ -285,6 +285,21 @@ private:
     return errors.empty() ? ok : badSpec;
   }
 
+  /// What there is code for, and whether there are tokens to train on.
+  int findTarget(codegen::PlanTarget &target) {
+    FailureOr<codegen::PlanTarget> found = codegen::resolveTarget(
+        spec, options.cpuCode, [&] { return model.module().emitError(); });
+    if (failed(found))
+      return badSpec;
+    target = std::move(*found);
+    if (model.vocabulary() > 0)
+      return ok;
+    llvm::errs() << "meshwork: error: " << options.model
+                 << " has no embedding of %tokens and no head_loss, so nothing "
+                    "says which tokens there are\n";
+    return badData;
+  }
+
   /// What is estimated may be more than there is: who asks wants to know it.
   void warnOfMemory(const plan::Plan &plan) {
     std::optional<cost::MemoryLimit> limit = cost::memoryLimit(spec);
@@ -299,10 +314,18 @@ private:
   /// The same digits as `explain` would print of the plan with code.
   int tellEstimate() {
     progress.begin("estimate");
+    codegen::PlanTarget unused;
+    if (int code = findTarget(unused); code != ok)
+      return code;
+    SpecErrors ofSpec(model.module()->getContext(), spec, origins);
     FailureOr<std::vector<char>> file =
         codegen::planToEstimate(model.module(), spec);
-    if (failed(file))
+    if (failed(file)) {
+      if (ofSpec.any())
+        return badSpec;
+      checkMemory();
       return internal;
+    }
     const plan::Plan &plan = *plan::GetPlan(file->data() + plan::frameBytes);
     warnOfMemory(plan);
     return writeFile(options.output.empty() ? "-" : options.output,
@@ -314,20 +337,12 @@ private:
     auto start = std::chrono::steady_clock::now();
     progress.begin("plan");
     ModuleOp module = model.module();
-    FailureOr<codegen::PlanTarget> machines = codegen::resolveTarget(
-        spec, options.cpuCode, [&] { return module.emitError(); });
-    if (failed(machines))
-      return badSpec;
-    if (model.vocabulary() == 0) {
-      llvm::errs()
-          << "meshwork: error: " << options.model
-          << " has no embedding of %tokens and no head_loss, so nothing "
-             "says which tokens there are\n";
-      return badData;
-    }
+    codegen::PlanTarget machines;
+    if (int code = findTarget(machines); code != ok)
+      return code;
     SpecErrors ofSpec(module.getContext(), spec, origins);
     FailureOr<std::vector<char>> file = codegen::writePlan(
-        module, spec, *machines,
+        module, spec, machines,
         {options.model, model.text(), model.vocabulary(), origins});
     if (failed(file)) {
       if (ofSpec.any())
