@@ -28,11 +28,12 @@ Key onOrOff(const char *section, const char *name,
             std::function<std::optional<double>(const Spec &)> show);
 
 /// Keys of sections: [mesh], [batch] and [shard]; [zero], [context] and
-/// [pipeline]; [experts]; [optimizer].
+/// [pipeline]; [experts]; [optimizer], and its groups.
 void addMeshKeys(std::vector<Key> &keys);
 void addParallelKeys(std::vector<Key> &keys);
 void addExpertKeys(std::vector<Key> &keys);
 void addOptimizerKeys(std::vector<Key> &keys);
+void addGroupKeys(std::vector<Key> &keys);
 
 /// One of `choices`; `store` and `show` may be empty for a key without a place.
 Key choice(const char *section, const char *name, Strings choices,

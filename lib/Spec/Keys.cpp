@@ -147,6 +147,7 @@ void addStepKeys(std::vector<Key> &keys) {
       "precision", "weight_casts",
       [](Spec &s) -> WeightCasts & { return s.weightCasts; }));
   addOptimizerKeys(keys);
+  addGroupKeys(keys);
 }
 
 void addTargetKeys(std::vector<Key> &keys) {

@@ -108,11 +108,21 @@ struct Batch {
   bool documentEndLoss = true;    // the target of each one's last token counts
 };
 
+/// Parameters that the optimizer treats in a way of their own: those whose
+/// names in files a glob matches, of several groups the first.
+struct OptimizerGroup {
+  std::string name;       // a glob
+  double rate = 1;        // times the learning rate
+  double weightDecay = 1; // times the decay that they have without it
+  std::string place;      // for messages
+};
+
 struct Optimizer {
   std::string kind = "adamw";
   /// By key, all that lib/Optimizer says `kind` takes.
   std::map<std::string, double, std::less<>> settings;
   double clipGradNorm = 1.0; // of the global gradient; 0 does not clip
+  std::vector<OptimizerGroup> groups;
 };
 
 struct Overlap {

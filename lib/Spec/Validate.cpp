@@ -71,6 +71,13 @@ private:
         error("optimizer." + name, "has no meaning for optimizer.kind " +
                                        quote(chosen.kind) + ", which takes " +
                                        takes + "; leave the line out");
+    for (const OptimizerGroup &group : spec.optimizer.groups)
+      if (group.weightDecay != 1 &&
+          spec.optimizer.settings[optimizer::weightDecay] == 0)
+        error("optimizer.groups",
+              "group " + quote(group.name) +
+                  " has a factor of optimizer.weight_decay, which is 0; give "
+                  "that one, or leave the factor out");
     const optimizer::Setting *lacking =
         chosen.findLacking(spec.optimizer.settings);
     if (lacking && !broken.contains(std::string("optimizer.") + lacking->needs))

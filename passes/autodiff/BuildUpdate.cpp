@@ -7,6 +7,7 @@
 #include "dialects/transformer/Transformer.h"
 #include "lib/Optimizer/Optimizer.h"
 #include "mlir/Dialect/Func/IR/FuncOps.h"
+#include "passes/autodiff/Groups.h"
 #include "passes/autodiff/Passes.h"
 #include <set>
 
@@ -92,14 +93,17 @@ struct BuildUpdatePass : impl::BuildUpdatePassBase<BuildUpdatePass> {
           << "expected a function @microbatch; run -transformer-autodiff first";
       return signalPassFailure();
     }
+    auto parameters = llvm::to_vector(llvm::make_filter_range(
+        microbatch.getOps<ParameterOp>(),
+        [](ParameterOp parameter) { return !parameter.getUntrained(); }));
+    FailureOr<Groups> found = Groups::of(parameters, groups);
+    if (failed(found))
+      return signalPassFailure();
     auto b = ImplicitLocOpBuilder::atBlockEnd(getOperation().getLoc(),
                                               getOperation().getBody());
     auto update = func::FuncOp::create(b, symbolOf(StepFunction::update),
                                        b.getFunctionType({}, {}));
     b.setInsertionPointToStart(update.addEntryBlock());
-    auto parameters = llvm::to_vector(llvm::make_filter_range(
-        microbatch.getOps<ParameterOp>(),
-        [](ParameterOp parameter) { return !parameter.getUntrained(); }));
     SmallVector<Value> gradients;
     for (ParameterOp parameter : parameters)
       gradients.push_back(
@@ -111,7 +115,8 @@ struct BuildUpdatePass : impl::BuildUpdatePassBase<BuildUpdatePass> {
     for (double base : method->corrections(values))
       scalars.push_back(biasCorrection(b, base));
     for (auto [parameter, gradient] : llvm::zip_equal(parameters, gradients))
-      buildParameter(b, parameter, gradient, scalars);
+      buildParameter(b, parameter, found->groupOf(parameter), gradient,
+                     scalars);
     func::ReturnOp::create(b);
   }
 
@@ -213,11 +218,28 @@ struct BuildUpdatePass : impl::BuildUpdatePassBase<BuildUpdatePass> {
     return success();
   }
 
+  /// How one parameter is trained.
+  struct Treatment {
+    optimizer::Settings settings;
+    double rate = 1; // times the step's
+  };
+  /// Vectors and numbers in files do not decay.
+  Treatment treatmentOf(ParameterOp parameter,
+                        const spec::OptimizerGroup *group) {
+    Treatment own{values};
+    auto decay = own.settings.find(optimizer::weightDecay);
+    if (decay != own.settings.end())
+      decay->second *=
+          parameter.isMatrixInFiles() ? (group ? group->weightDecay : 1) : 0;
+    if (group)
+      own.rate = group->rate;
+    return own;
+  }
+
   /// Weight and states as they are after the step, from the values of the
   /// operands that buildParameter gives.
   SmallVector<Value> updated(ImplicitLocOpBuilder &b, ValueRange x,
-                             const optimizer::Settings &values,
-                             size_t numStates) {
+                             const Treatment &own, size_t numStates) {
     InMap in(b);
     auto numbers = [&](ValueRange range) {
       std::vector<optimizer::Number> list;
@@ -227,11 +249,13 @@ struct BuildUpdatePass : impl::BuildUpdatePassBase<BuildUpdatePass> {
     };
     ValueRange states = x.slice(2, numStates),
                scalars = x.drop_front(2 + numStates);
+    Scalars s{b};
+    Value rate = own.rate == 1 ? scalars[1] : s.mul(scalars[1], s(own.rate));
     optimizer::Element element{
-        in.number(Scalars{b}.mul(x[0], scalars[0])), in.number(x[1]),
-        in.number(scalars[1]), numbers(states),
-        numbers(scalars.slice(2, method->corrections(values).size()))};
-    optimizer::Updated result = method->update(element, values);
+        in.number(s.mul(x[0], scalars[0])), in.number(x[1]), in.number(rate),
+        numbers(states),
+        numbers(scalars.slice(2, method->corrections(own.settings).size()))};
+    optimizer::Updated result = method->update(element, own.settings);
     SmallVector<Value> list = {InMap::valueOf(result.weight)};
     for (optimizer::Number state : result.states)
       list.push_back(InMap::valueOf(state));
@@ -239,12 +263,11 @@ struct BuildUpdatePass : impl::BuildUpdatePassBase<BuildUpdatePass> {
   }
 
   void buildParameter(ImplicitLocOpBuilder &b, ParameterOp parameter,
-                      Value gradient, ArrayRef<Value> scalars) {
+                      const spec::OptimizerGroup *group, Value gradient,
+                      ArrayRef<Value> scalars) {
     StringRef name = parameter.getName();
     auto type = withElement(parameter.getType(), b.getF32Type());
-    optimizer::Settings own = values;
-    if (!parameter.isMatrixInFiles() && own.count(optimizer::weightDecay))
-      own[optimizer::weightDecay] = 0;
+    Treatment own = treatmentOf(parameter, group);
     std::vector<optimizer::State> states = method->states(values);
     SmallVector<StateKey> keys = {{StateKind::master, name}};
     SmallVector<Value> operands = {gradient, StateOp::create(b, type, keys[0])};

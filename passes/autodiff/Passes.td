@@ -73,6 +73,7 @@ def BuildUpdatePass : Pass<"transformer-build-update", "::mlir::ModuleOp"> {
   let options = [
     Option<"kind", "kind", "std::string", "\"adamw\"", "the optimizer, as optimizer.kind names it">,
     ListOption<"settings", "settings", "::meshwork::options::Setting", "numbers of the optimizer that are not its defaults: beta1=0.8">,
+    ListOption<"groups", "groups", "::meshwork::spec::OptimizerGroup", "parameters by a glob of their names in files, with factors of the rate and of the decay">,
     Option<"clipGradNorm", "clip-grad-norm", "double", "1.0", "largest global gradient norm; 0: any, but it is computed all the same">,
     Option<"compute", "compute", "::meshwork::spec::Type", "::meshwork::spec::Type::f32", "type of the weights that @microbatch reads: f32 or bf16">,
     Option<"rounding", "rounding", "::meshwork::spec::Rounding", "::meshwork::spec::Rounding::nearest", "of a bf16 weight from its master: nearest or stochastic">];

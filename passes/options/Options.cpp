@@ -27,10 +27,13 @@ bool readNamed(llvm::cl::Option &option, llvm::StringRef text,
   return false;
 }
 
-void printNamed(llvm::raw_ostream &os, llvm::StringRef name, double value) {
+std::string textOf(double value) {
   char digits[32];
-  char *end = std::to_chars(digits, digits + sizeof(digits), value).ptr;
-  os << name << '=' << llvm::StringRef(digits, end - digits);
+  return {digits, std::to_chars(digits, digits + sizeof(digits), value).ptr};
+}
+
+void printNamed(llvm::raw_ostream &os, llvm::StringRef name, double value) {
+  os << name << '=' << textOf(value);
 }
 
 void printNamed(llvm::raw_ostream &os, llvm::StringRef name, int64_t value) {
@@ -82,6 +85,26 @@ bool parser<spec::TensorPin>::parse(Option &, StringRef, StringRef text,
 void parser<spec::TensorPin>::print(raw_ostream &os,
                                     const spec::TensorPin &pin) {
   os << '{' << pin.name << ' ' << pin.dims << '}';
+}
+
+bool parser<spec::OptimizerGroup>::parse(Option &option, StringRef,
+                                         StringRef text,
+                                         spec::OptimizerGroup &group) {
+  auto [glob, factors] = text.split(' ');
+  auto [rate, decay] = factors.split(' ');
+  group.name = glob.str();
+  if (glob.empty() || rate.getAsDouble(group.rate) ||
+      decay.getAsDouble(group.weightDecay))
+    return option.error(
+        "found '" + text +
+        "', expected a glob and two numbers, like *.bias 0.1 0");
+  return false;
+}
+
+void parser<spec::OptimizerGroup>::print(raw_ostream &os,
+                                         const spec::OptimizerGroup &group) {
+  os << '{' << group.name << ' ' << options::textOf(group.rate) << ' '
+     << options::textOf(group.weightDecay) << '}';
 }
 
 bool parser<cost::Machine>::parse(Option &option, StringRef, StringRef text,

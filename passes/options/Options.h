@@ -24,6 +24,7 @@ bool readNamed(llvm::cl::Option &option, llvm::StringRef text,
 bool readNamed(llvm::cl::Option &option, llvm::StringRef text,
                std::string &name, int64_t &value);
 /// A number reads back as the same.
+std::string textOf(double value);
 void printNamed(llvm::raw_ostream &os, llvm::StringRef name, double value);
 void printNamed(llvm::raw_ostream &os, llvm::StringRef name, int64_t value);
 
@@ -133,6 +134,18 @@ public:
   bool parse(Option &option, StringRef name, StringRef text,
              meshwork::spec::TensorPin &pin);
   static void print(raw_ostream &os, const meshwork::spec::TensorPin &pin);
+};
+
+/// "*.bias 0.1 0": a glob, a factor of the rate, and one of the decay.
+template <>
+class parser<meshwork::spec::OptimizerGroup>
+    : public basic_parser<meshwork::spec::OptimizerGroup> {
+public:
+  using basic_parser::basic_parser;
+  bool parse(Option &option, StringRef name, StringRef text,
+             meshwork::spec::OptimizerGroup &group);
+  static void print(raw_ostream &os,
+                    const meshwork::spec::OptimizerGroup &group);
 };
 
 /// "h100x8", or all keys of a machine file: "{name=\"m\" flops.f32=1e11 ...}".

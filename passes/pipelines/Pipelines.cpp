@@ -83,6 +83,8 @@ void buildStep(OpPassManager &passes, const spec::Spec &spec) {
   update.kind = spec.optimizer.kind;
   for (const auto &[name, value] : spec.optimizer.settings)
     update.settings.push_back({name, value});
+  update.groups.assign(spec.optimizer.groups.begin(),
+                       spec.optimizer.groups.end());
   update.clipGradNorm = spec.optimizer.clipGradNorm;
   update.compute = spec.compute;
   update.rounding = spec.rounding;

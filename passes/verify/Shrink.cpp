@@ -186,7 +186,29 @@ private:
     spec.overlap.bucketBytes =
         std::min<uint64_t>(large.overlap.bucketBytes, smallBucket);
     int64_t tokens = int64_t{spec.batch.micro} * spec.batch.sequence;
+    dropGroups();
     small.headChunk = std::max<int64_t>(1, tokens / 3);
+  }
+
+  /// Those that match layers which are left out.
+  void dropGroups() {
+    llvm::erase_if(small.spec.optimizer.groups,
+                   [&](const spec::OptimizerGroup &group) {
+                     auto glob = llvm::GlobPattern::create(group.name);
+                     if (!glob) {
+                       llvm::consumeError(glob.takeError());
+                       return false; // The small step is refused by it, too.
+                     }
+                     return !matchesAny(*glob);
+                   });
+  }
+  bool matchesAny(const llvm::GlobPattern &glob) const {
+    return ModuleOp(model)
+        .walk([&](transformer::ParameterOp op) {
+          return glob.match(op.getName()) ? WalkResult::interrupt()
+                                          : WalkResult::advance();
+        })
+        .wasInterrupted();
   }
 
   /// Parameters that a pin matches; of a pattern that matches several, the

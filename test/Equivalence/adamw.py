@@ -1,5 +1,6 @@
 """The optimizer as the plans define it: clipping by global norm and AdamW with
 decoupled decay (Loshchilov and Hutter, arXiv 1711.05101), and learning-rate rules."""
+import fnmatch
 import math
 
 import torch
@@ -10,8 +11,11 @@ def global_norm(gradients):
 
 
 class AdamW:
+    """`groups`: (glob of names, factor of the rate, factor of the decay), the first that matches."""
+
     def __init__(self, weights, beta1=0.9, beta2=0.95, epsilon=1e-8,
-                 weight_decay=0.1, clip=1.0):
+                 weight_decay=0.1, clip=1.0, groups=()):
+        self.groups = groups
         self.weights, self.betas, self.epsilon = weights, (beta1, beta2), epsilon
         self.weight_decay, self.clip, self.steps = weight_decay, clip, 0
         self.first = {n: torch.zeros_like(w) for n, w in weights.items()}
@@ -27,14 +31,16 @@ class AdamW:
         correction1 = 1 - beta1 ** self.steps
         correction2 = 1 - beta2 ** self.steps
         for name, weight in self.weights.items():
+            own_rate, own_decay = next(((r, d) for glob, r, d in self.groups if fnmatch.fnmatchcase(name, glob)), (1, 1))
+            rate, decay = learning_rate * own_rate, self.weight_decay * own_decay
             gradient = weight.grad * scale
             m, v = self.first[name], self.second[name]
             m.mul_(beta1).add_((1 - beta1) * gradient)
             v.mul_(beta2).add_((1 - beta2) * gradient.square())
             if weight.dim() > 1:  # norms and biases are not decayed
-                weight.mul_(1 - learning_rate * self.weight_decay)
+                weight.mul_(1 - rate * decay)
             denominator = (v / correction2).sqrt() + self.epsilon
-            weight.sub_(learning_rate * (m / correction1) / denominator)
+            weight.sub_(rate * (m / correction1) / denominator)
             weight.grad = None
         return norm
 

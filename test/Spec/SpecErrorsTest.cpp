@@ -250,6 +250,22 @@ TEST(SpecErrors, WrongTypes) {
   expectSetError("shard.batch=[1]",
                  "shard.batch: found [1], expected an array of mesh axes");
   expectSetError("shard.tensor=[{name = \"x\"}]", "shard.tensor: has no dims");
+  expectSetError("optimizer.groups=[{rate = 2}]",
+                 "optimizer.groups: has no name");
+  expectSetError(
+      "optimizer.groups=[{name = \"x\"}]",
+      "optimizer.groups: changes nothing: give rate or weight_decay");
+  expectSetError("optimizer.groups=[{name = \"\", rate = 1}]",
+                 "optimizer.groups: name: found \"\", expected the glob");
+  for (const char *rate : {"-1", "nan", "1e+300", "\"2\""})
+    expectSetError(std::string("optimizer.groups=[{name = \"x\", rate = ") +
+                       rate + "}]",
+                   std::string("optimizer.groups: rate: found ") + rate);
+  expectSetError("optimizer.groups=[{name = \"x\", rat = 1}]",
+                 "optimizer.groups: found key \"rat\", expected name, rate and "
+                 "weight_decay; did you mean \"rate\"?");
+  expectSetError("optimizer.groups=[3]",
+                 "optimizer.groups: found 3, expected a table");
   expectSetError("shard.tensor=[{nmae = \"x\", dims = 3}]",
                  "shard.tensor: dims: found 3, expected a string");
   EXPECT_THAT(errorsOf(good + "[[shard.tensor]]\nnmae = \"x\"\ndims = \"\"\n"),

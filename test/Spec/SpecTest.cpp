@@ -169,6 +169,24 @@ TEST(Spec, PinsAreKeptAndPrinted) {
   EXPECT_EQ(print(*read(print(spec)).spec), print(spec));
 }
 
+TEST(Spec, GroupsAreKeptAndPrinted) {
+  Spec spec =
+      *read(smallest + "[[optimizer.groups]]\nname = \"*.bias\"\nrate = 2\n"
+                       "[[optimizer.groups]]\nname = \"w\"\nrate = 1\n"
+                       "weight_decay = 0\n[[optimizer.groups]]\nname = \"x\"\n"
+                       "rate = 1\n")
+           .spec;
+  ASSERT_EQ(spec.optimizer.groups.size(), 3u);
+  EXPECT_EQ(spec.optimizer.groups[0].name, "*.bias");
+  EXPECT_EQ(spec.optimizer.groups[0].rate, 2);
+  EXPECT_EQ(spec.optimizer.groups[0].weightDecay, 1);
+  EXPECT_EQ(spec.optimizer.groups[1].weightDecay, 0);
+  EXPECT_THAT(print(spec),
+              HasSubstr("groups = [{name = \"*.bias\", rate = 2.0}, "
+                        "{name = \"w\", weight_decay = 0.0}, "));
+  EXPECT_EQ(print(*read(print(spec)).spec), print(spec));
+}
+
 TEST(Spec, GradientsFollowCompute) {
   Spec spec = *read(smallest + "[precision]\ncompute = \"f32\"\n").spec;
   EXPECT_EQ(spec.compute, Type::f32);

@@ -12,6 +12,9 @@
 // RUN: not meshwork-opt %s -transformer-build-update="kind=sgd settings=beta1=0.5" 2>&1 | FileCheck %s --check-prefix=SETTING
 // RUN: not meshwork-opt %s -transformer-build-update="settings=beta1" 2>&1 | FileCheck %s --check-prefix=FORM
 // RUN: not meshwork-opt %s -transformer-build-update="settings=beta1=1" 2>&1 | FileCheck %s --check-prefix=RANGE
+// RUN: meshwork-opt %s -transformer-build-update="settings=weight_decay=0.5 groups={w* 0.25 0.5},{* 7 7}" | FileCheck %s --check-prefix=GROUPS
+// RUN: not meshwork-opt %s -transformer-build-update="groups={x 3 1}" 2>&1 | FileCheck %s --check-prefix=UNUSED
+// RUN: not meshwork-opt %s -transformer-build-update="groups={x 3}" 2>&1 | FileCheck %s --check-prefix=NUMBERS
 
 func.func @microbatch() {
   %w = transformer.parameter "w" init <constant, 1.0> : tensor<4x8xf32, #transformer.dims<a, b>>
@@ -67,3 +70,11 @@ func.func @microbatch() {
 // SETTING: 'beta1=5.000000e-01' is no setting of optimizer 'sgd'
 // FORM: settings option: found 'beta1', expected a name and a number, like beta1=0.8
 // RANGE: 'beta1=1.000000e+00' is no setting of optimizer 'adamw', expected a number from 0 to below 1
+// The first that matches: a quarter of the rate, half of the decay.
+// GROUPS: %[[G:.*]] = transformer.state{{ +}}gradient "w"
+// GROUPS: transformer.map ins(%[[G]],
+// GROUPS: arith.constant 2.500000e-01
+// GROUPS: arith.mulf
+// GROUPS-NOT: 7.000000e+00
+// UNUSED: 'x' matches no parameter that is trained; names are those in files, like 'w'
+// NUMBERS: groups option: found 'x 3', expected a glob and two numbers, like *.bias 0.1 0

@@ -167,7 +167,8 @@ private:
     if (spec.batch.micro > 0)
       return ok;
     progress.begin("choosing batch.micro");
-    if (spec::Result first = specWith(1); first.spec)
+    // Groups of experts.group divide a microbatch of one.
+    if (spec::Result first = specWith(spec.experts.group); first.spec)
       lookAtModel(*first.spec);
     progress.watch();
     spec::Result chosen = specWith(

@@ -29,9 +29,14 @@ LogicalResult SpecErrors::handle(mlir::Diagnostic &diagnostic) {
 /// A rule that the spec does not spell out follows from the mesh's axes.
 std::string SpecErrors::placeOf(StringRef key) const {
   auto [name, number] = key.split('[');
-  size_t pin = 0;
-  if (!number.consumeInteger(10, pin) && pin < spec.pins.size())
-    return spec.pins[pin].place;
+  size_t index = 0;
+  if (!number.consumeInteger(10, index)) {
+    const auto &groups = spec.optimizer.groups;
+    if (name == "optimizer.groups" && index < groups.size())
+      return groups[index].place;
+    if (name == "shard.tensor" && index < spec.pins.size())
+      return spec.pins[index].place;
+  }
   auto given = origins.find(name.str());
   if (given == origins.end() || given->second == "default")
     given =
