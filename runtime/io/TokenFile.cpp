@@ -13,6 +13,7 @@
 
 #include "runtime/io/Documents.h"
 #include "runtime/io/TokenDoubts.h"
+#include "runtime/io/ToldTokens.h"
 
 namespace meshwork::runtime {
 namespace {
@@ -235,6 +236,10 @@ TokenFile::open(const TokenOptions &options, uint64_t pieces) {
         "spec say so); give --document-begin ID (the "
         "token that each begins with: 50256 in llm.c's GPT-2 files) or "
         "--document-end ID (the token that each ends with)"));
+  if (absl::Status status = checkToldTokens(
+          layout->file.path(), layout->numTokens, options.vocabulary);
+      !status.ok())
+    return status;
   auto source = std::make_unique<TokenFile>(*std::move(layout), options);
   if (absl::Status status = source->scan(pieces, options.stop); !status.ok())
     return status;

@@ -110,6 +110,9 @@ class Training:
             ("document_end_loss", (True, False)))}))
         self.compute = draw.choice(("f32", "f32", "f32", "f32", "bf16"))
         self.experts = {}  # of models with experts, as far as it changes what is computed
+        more = beside(self.batch, self.sequence, self.optimizer)
+        self.groups = f"rate = {more.choice((0, 0.25, 2))}" if more.random() < 0.3 else ""  # of the first layer
+        self.order = ["--order", "epochs"] if more.random() < 0.3 else []
         self.optimizer = {"clip_grad_norm": draw.choice((0, 0.05, 1.0)), **draw.choice(OPTIMIZERS)}
 
     @property
@@ -118,14 +121,17 @@ class Training:
         keys = self.documents if isinstance(self.documents, dict) else {}
         looks = any(keys.get(key, usual) != usual for key, usual in (
             ("documents", "joined"), ("positions", "sequence"), ("document_end_loss", True)))
-        return ["--document-begin", 5] if looks else []
+        return [*(["--document-begin", 5] if looks else []), *self.order]
 
     def spec(self, micro=None, **sections):
         if self.experts:
             sections["experts"] = {**self.experts, **sections.get("experts", {})}
-        return tools.spec(self.batch, micro or self.batch, self.sequence, documents=self.documents,
+        text = tools.spec(self.batch, micro or self.batch, self.sequence, documents=self.documents,
                           compute=self.compute, **{"mesh": {"axes": []}, "recompute": {"policy": "none"},
                                                    "optimizer": self.optimizer, **sections})
+        if self.groups:
+            text += f'[[optimizer.groups]]\nname = "{self.layers}.0.*"\n{self.groups}\n'
+        return text
 
 
 class Layout:
@@ -133,6 +139,7 @@ class Layout:
 
     def __init__(self, draw, model, training, device="cpu", most_ranks=MOST_RANKS):
         self.model, self.training, self.device = model, training, device
+        training.layers = "h" if model.family == "gpt2" else "model.layers"
         if model.has_experts and training.compute == "f32":  # else others are chosen
             training.experts = self._routing(model)
         sizes = self._sizes(draw, most_ranks)

@@ -10,6 +10,7 @@
 #include "tools/meshwork/driver/Files.h"
 #include "tools/meshwork/driver/Inspect.h"
 #include "tools/meshwork/driver/Schedule.h"
+#include "tools/meshwork/driver/Tokenize.h"
 #include "tools/meshwork/driver/VerifyRun.h"
 
 namespace {
@@ -27,6 +28,11 @@ constexpr const char *compileExamples = R"(Examples:
   meshwork compile config.json --spec spec.toml --print-config
   meshwork compile model.mlir --spec spec.toml --compile-to=schedule -o schedule.mlir
   meshwork compile config.json --spec spec.toml --estimate)";
+constexpr const char *tokenizeExamples = R"(Examples:
+  meshwork tokenize tokenizer.json books.jsonl -o books.bin
+  meshwork tokenize tokenizer.json *.txt -o texts.bin --end-of-document '<|endoftext|>'
+
+It runs a program in Python: python3, or what MESHWORK_PYTHON names.)";
 constexpr const char *explainExamples = R"(Examples:
   meshwork explain model.mwplan
   meshwork explain model.mwplan model.embed_tokens.weight
@@ -153,6 +159,27 @@ CLI::App *addVerify(CLI::App &app, std::string &subject, bool &byRunning,
                    "override a key of the spec: section.key=value")
       ->allow_extra_args(false)
       ->needs(run);
+  return command;
+}
+
+CLI::App *addTokenize(CLI::App &app, TokenizeOptions &options) {
+  CLI::App *command = app.add_subcommand(
+      "tokenize", "Turn text into tokens to train on, by a tokenizer.json");
+  command->footer(tokenizeExamples);
+  command->add_option("tokenizer", options.tokenizer, "the tokenizer.json")
+      ->required();
+  command
+      ->add_option("text", options.text,
+                   "files: .jsonl, a document a line, or .txt, one each")
+      ->required();
+  command
+      ->add_option("-o,--output", options.output,
+                   "the .bin to write, with an .idx and a .json beside it")
+      ->required();
+  command->add_option("--field", options.field, "of .jsonl: what has the text")
+      ->capture_default_str();
+  command->add_option("--end-of-document", options.endOfDocument,
+                      "a token to put behind each document");
   return command;
 }
 
@@ -297,6 +324,8 @@ int main(int argc, char **argv) {
   CLI::App *verify = addVerify(app, plan, byRunning, verifyOptions);
   ScheduleOptions scheduleOptions;
   CLI::App *schedules = addSchedule(app, scheduleOptions);
+  TokenizeOptions tokenizeOptions;
+  CLI::App *tokens = addTokenize(app, tokenizeOptions);
   CheckpointOptions checkpointOptions;
   addCheckpoint(app, checkpointOptions);
   if (!namesCommand(app, argc, argv))
@@ -311,6 +340,8 @@ int main(int argc, char **argv) {
   }
   if (schedules->parsed())
     return schedule(scheduleOptions);
+  if (tokens->parsed())
+    return tokenize(tokenizeOptions);
   if (checkpointOptions.command->parsed())
     return runCheckpoint(checkpointOptions);
   return app.got_subcommand("explain") ? explainPlan(explainOptions)
