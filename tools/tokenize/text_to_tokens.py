@@ -41,13 +41,12 @@ def library():
 
 
 def opened(path):
+    if os.path.exists(path) and not os.path.isfile(path):  # opening a pipe would wait
+        raise Failure(NO_INPUT, f"{quote(path)}: is no regular file")
     try:
-        file = open(path, "rb")
+        return open(path, "rb")
     except OSError as error:
         raise Failure(NO_INPUT, f"{quote(path)}: cannot open: {error.strerror}") from None
-    if not os.path.isfile(path):
-        raise Failure(NO_INPUT, f"{quote(path)}: is no regular file")
-    return file
 
 
 def text_of(data, path, where):
