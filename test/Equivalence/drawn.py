@@ -110,10 +110,10 @@ class Training:
             ("document_end_loss", (True, False)))}))
         self.compute = draw.choice(("f32", "f32", "f32", "f32", "bf16"))
         self.experts = {}  # of models with experts, as far as it changes what is computed
+        self.optimizer = {"clip_grad_norm": draw.choice((0, 0.05, 1.0)), **draw.choice(OPTIMIZERS)}
         more = beside(self.batch, self.sequence, self.optimizer)
         self.groups = f"rate = {more.choice((0, 0.25, 2))}" if more.random() < 0.3 else ""  # of the first layer
         self.order = ["--order", "epochs"] if more.random() < 0.3 else []
-        self.optimizer = {"clip_grad_norm": draw.choice((0, 0.05, 1.0)), **draw.choice(OPTIMIZERS)}
 
     @property
     def options(self):
