@@ -2,16 +2,15 @@
 // kept.
 #include "passes/codegen/gpu/Calls.h"
 #include "passes/codegen/gpu/StridedView.h"
+#include "passes/codegen/gpu/library/ChoicesGeometry.h"
 
 using namespace mlir;
 namespace meshwork::codegen {
 namespace {
-constexpr int64_t choicesOfPart = 1024, lanes = 32, mostThreads = 1024;
-
 struct Limit {
   int64_t groups, tokens, k, experts, threads;
 
-  int64_t parts() const { return llvm::divideCeil(tokens * k, choicesOfPart); }
+  int64_t parts() const { return choiceParts::countOf(tokens * k); }
 };
 
 FailureOr<Limit> limitOf(schedule::LimitChoicesOp op) {
@@ -24,7 +23,7 @@ FailureOr<Limit> limitOf(schedule::LimitChoicesOp op) {
        tokens = static_cast<int64_t>(op.getGroup());
   int64_t k = cast<MemRefType>(op.getChoices().getType()).getShape().back();
   return Limit{*choices / k / tokens, tokens, k, experts,
-               std::min<int64_t>(llvm::alignTo(experts, lanes), mostThreads)};
+               choiceParts::threadsFor(experts)};
 }
 } // namespace
 
@@ -34,17 +33,22 @@ LogicalResult addCalls(schedule::LimitChoicesOp op, DeviceCalls &result) {
     return failure();
   auto [groups, tokens, k, experts, threads] = *of;
   int64_t parts = of->parts();
-  // A block keeps some choices in shared memory.
-  DeviceCall count{
-      "meshwork_count_turns", {}, groups * parts, threads, choicesOfPart * 4};
+  DeviceCall count{"meshwork_count_turns",
+                   {},
+                   groups * parts,
+                   threads,
+                   choiceParts::sharedBytes};
   count.pointer(0).workspace().integers(
-      {threads, tokens, k, choicesOfPart, parts, experts});
+      {threads, tokens, k, choiceParts::choices, parts, experts});
   DeviceCall add{"meshwork_add_turns", {}, groups, threads, 0};
   add.workspace().integers({threads, parts, experts});
-  DeviceCall keep{
-      "meshwork_keep_choices", {}, groups * parts, threads, choicesOfPart * 4};
+  DeviceCall keep{"meshwork_keep_choices",
+                  {},
+                  groups * parts,
+                  threads,
+                  choiceParts::sharedBytes};
   keep.pointer(0).pointer(1).workspace().integers(
-      {threads, tokens, k, choicesOfPart, parts, experts,
+      {threads, tokens, k, choiceParts::choices, parts, experts,
        static_cast<int64_t>(op.getMost())});
   result.calls.append({count, add, keep});
   result.workspaceBytes = static_cast<uint64_t>(groups * parts * experts) * 4;

@@ -1,21 +1,20 @@
 // Choices in the order of their experts: counted in parts, added up, placed.
 #include "passes/codegen/gpu/Calls.h"
 #include "passes/codegen/gpu/StridedView.h"
+#include "passes/codegen/gpu/library/ChoicesGeometry.h"
 
 using namespace mlir;
 namespace meshwork::codegen {
 namespace {
-constexpr int64_t choicesOfPart = 1024, lanes = 32, mostThreads = 1024;
-
 struct Sorting {
   int64_t choices, k, experts, rows, threads;
   bool hasFirst;
 
-  int64_t parts() const { return llvm::divideCeil(choices, choicesOfPart); }
+  int64_t parts() const { return choiceParts::countOf(choices); }
   /// A call of one block for each part, with choices and the first expert. A
   /// block keeps some choices in shared memory.
   DeviceCall ofParts(const char *function) const {
-    DeviceCall call{function, {}, parts(), threads, choicesOfPart * 4};
+    DeviceCall call{function, {}, parts(), threads, choiceParts::sharedBytes};
     call.pointer(0).pointerIf(hasFirst, 1);
     return call;
   }
@@ -35,8 +34,7 @@ FailureOr<Sorting> sortingOf(schedule::SortRowsOp op) {
     return op.emitOpError("has 2^31 choices or rows, or more");
   int64_t experts = *begins - 1,
           k = cast<MemRefType>(op.getChoices().getType()).getShape().back();
-  int64_t threads =
-      std::min<int64_t>(llvm::alignTo(experts, lanes), mostThreads);
+  int64_t threads = choiceParts::threadsFor(experts);
   return Sorting{*choices, k,       experts,
                  *rows,    threads, bool(op.getFirstExpert())};
 }
@@ -49,16 +47,20 @@ LogicalResult addCalls(schedule::SortRowsOp op, DeviceCalls &result) {
   int64_t order = of->hasFirst ? 2 : 1, tokens = order + 1, places = order + 2,
           begins = order + 3;
   DeviceCall count = of->ofParts("meshwork_count_choices");
-  count.workspace().integers(
-      {of->hasFirst, of->threads, of->choices, choicesOfPart, of->experts});
-  DeviceCall begin{
-      "meshwork_begin_rows", {}, 1, of->threads, mostThreads / lanes * 4};
+  count.workspace().integers({of->hasFirst, of->threads, of->choices,
+                              choiceParts::choices, of->experts});
+  DeviceCall begin{"meshwork_begin_rows",
+                   {},
+                   1,
+                   of->threads,
+                   choiceParts::mostThreads / choiceParts::lanes * 4};
   begin.workspace().pointer(begins).integers(
       {of->threads, of->parts(), of->experts, of->rows});
   DeviceCall place = of->ofParts("meshwork_place_rows");
   place.pointer(order).pointer(tokens).pointer(places).pointer(begins);
   place.workspace().integers({of->hasFirst, of->threads, of->choices,
-                              choicesOfPart, of->experts, of->k, of->rows});
+                              choiceParts::choices, of->experts, of->k,
+                              of->rows});
   result.calls.append({count, begin, place});
   result.workspaceBytes = static_cast<uint64_t>(of->parts() * of->experts) * 4;
   return success();

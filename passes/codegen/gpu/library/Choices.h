@@ -3,6 +3,7 @@
 // outcome does not depend on which thread is first.
 #pragma once
 
+#include "passes/codegen/gpu/library/ChoicesGeometry.h"
 #include "passes/codegen/gpu/library/Warp.h"
 
 namespace meshwork {
@@ -16,8 +17,7 @@ struct Part {
         end(begin + ofPart < choices ? begin + ofPart : choices) {}
 };
 
-/// How many a block has in shared memory.
-constexpr i32 choicesAtOnce = 1024;
+constexpr i32 choicesAtOnce = static_cast<i32>(choiceParts::choices);
 __device__ inline i32 *sharedChoices() {
   return reinterpret_cast<i32 *>(meshwork_shared);
 }
