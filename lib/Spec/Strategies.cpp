@@ -86,6 +86,8 @@ private:
   /// what it divides.
   std::pair<uint64_t, std::string> groupedSequences() const {
     uint64_t micro = spec.batch.micro, ranks = spec.dataParallel();
+    if (micro == 0 && !spec.experts.capacity)
+      return {spec.batch.global, "batch.global"};
     if (micro == 0)
       return {spec.batch.global / ranks, "batch.global / data-parallel ranks"};
     if (spec.experts.capacity)

@@ -148,6 +148,12 @@ class ExpertCapacity(unittest.TestCase):
             ".toml", spec.replace("micro = 1", 'micro = "auto"')), "-o", self.space.file(".mwplan"))
         micro = int(re.search(r"microbatch: (\d+) sequences", done.stderr)[1])
         self.assertEqual(micro % 4, 0, done.stderr)
+        # Without a capacity ranks may share a group: of four with two sequences each.
+        config = {**MODELS["mixtral"], "output_router_logits": True, "router_aux_loss_coef": 0.1}
+        spec = tools.spec(BATCH, 1, SEQUENCE, mesh={"axes": ["dp=4"]}, experts={"group": 4},
+                          expect={"memory_per_rank": "1 GiB"})
+        self.space.must("meshwork", "compile", self.space.model(config), "--spec", self.space.write(
+            ".toml", spec.replace("micro = 1", 'micro = "auto"')), "-o", self.space.file(".mwplan"))
 
 
 if __name__ == "__main__":

@@ -167,9 +167,12 @@ private:
     if (spec.batch.micro > 0)
       return ok;
     progress.begin("choosing batch.micro");
-    // Groups of experts.group divide a microbatch of one.
-    if (spec::Result first = specWith(spec.experts.group); first.spec)
-      lookAtModel(*first.spec);
+    // Groups of experts.group may divide no microbatch of one.
+    for (uint32_t micro : {1u, spec.experts.group})
+      if (spec::Result first = specWith(micro); first.spec) {
+        lookAtModel(*first.spec);
+        break;
+      }
     progress.watch();
     spec::Result chosen = specWith(
         fitMicro(model, spec.batch.global / spec.dataParallel(),
