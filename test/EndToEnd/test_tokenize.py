@@ -109,6 +109,19 @@ class Tokenize(unittest.TestCase):
             self.made("tokenizer.json", "long.txt")
             self.check(read_pair(self.folder / "out"), [text])
 
+    def test_memory_does_not_grow_with_the_text(self):
+        peaks = []
+        for pieces in (12, 48):
+            self.write("long.txt", b"a line of some length\n" * (pieces << 20 >> 5))
+            process = subprocess.Popen([str(shell.BIN / "meshwork"), "tokenize", "tokenizer.json", "long.txt", "-o", "out.bin"],
+                                       cwd=self.folder, env=self.environment, stdout=subprocess.DEVNULL)
+            _, status, usage = os.wait4(process.pid, 0)
+            process.returncode = os.waitstatus_to_exitcode(status)
+            self.assertEqual(process.returncode, 0)
+            peaks.append(usage.ru_maxrss)  # KiB
+        self.assertLess(peaks[1], peaks[0] + (16 << 10))
+        self.assertLess(peaks[1], 1 << 20)
+
     def test_the_launcher_reads_it(self):
         self.write("long.txt", (shell.ROOT / "README.md").read_bytes()[:4000])
         self.made("tokenizer.json", "long.txt", "long.txt")
