@@ -9,9 +9,6 @@
 namespace meshwork::spec {
 namespace {
 
-const Strings factors = {"rate", "weight_decay"};
-const Strings known = {"name", "rate", "weight_decay"};
-
 const Value *itemOf(const Value &table, const std::string &key) {
   auto found = std::find(table.keys.begin(), table.keys.end(), key);
   return found == table.keys.end()
@@ -19,44 +16,28 @@ const Value *itemOf(const Value &table, const std::string &key) {
              : &table.items[static_cast<size_t>(found - table.keys.begin())];
 }
 
-bool isFactor(const Value &value) {
-  bool isNumber =
-      value.kind == Value::Kind::integer || value.kind == Value::Kind::number;
-  return isNumber && std::isfinite(value.number) &&
-         optimizer::magnitude.holds(value.number);
+std::string expectedGlob(const Value &value) {
+  bool fits = value.kind == Value::Kind::string && !value.text.empty();
+  return fits ? "" : "expected the glob of a parameter's name, like \"*.bias\"";
 }
 
-/// What is wrong with the value of a key; "" where nothing is.
-std::string mistakeOf(const std::string &key, const Value &value) {
-  if (std::find(known.begin(), known.end(), key) == known.end())
-    return "found key " + quote(key) +
-           ", expected name, rate and weight_decay" + suggestion(key, known);
-  bool fits = key == "name"
-                  ? value.kind == Value::Kind::string && !value.text.empty()
-                  : isFactor(value);
-  return fits ? ""
-              : key + ": found " + value.found() + ", expected " +
-                    (key == "name" ? "the glob of a parameter's name, like "
-                                     "\"*.bias\""
-                                   : optimizer::magnitude.expected);
+std::string expectedFactor(const Value &value) {
+  bool isNumber =
+      value.kind == Value::Kind::integer || value.kind == Value::Kind::number;
+  bool fits = isNumber && std::isfinite(value.number) &&
+              optimizer::magnitude.holds(value.number);
+  return fits ? "" : std::string("expected ") + optimizer::magnitude.expected;
 }
 
 /// Of one table.
 void addMistakes(const Value &group, std::vector<Mistake> &mistakes) {
-  if (group.kind != Value::Kind::table) {
-    mistakes.push_back({group.where, "found " + group.found() +
-                                         ", expected a table of name, rate and "
-                                         "weight_decay"});
-    return;
-  }
-  for (size_t i = 0; i < group.keys.size(); ++i)
-    if (std::string text = mistakeOf(group.keys[i], group.items[i]);
-        !text.empty())
-      mistakes.push_back({group.items[i].where, text});
-  if (!itemOf(group, "name"))
-    mistakes.push_back({group.where, "has no name"});
-  if (std::none_of(factors.begin(), factors.end(),
-                   [&](const std::string &key) { return itemOf(group, key); }))
+  addTableMistakes(group,
+                   {{"name", true, expectedGlob},
+                    {"rate", false, expectedFactor},
+                    {"weight_decay", false, expectedFactor}},
+                   "name, rate and weight_decay", mistakes);
+  if (group.kind == Value::Kind::table && !itemOf(group, "rate") &&
+      !itemOf(group, "weight_decay"))
     mistakes.push_back(
         {group.where, "changes nothing: give rate or weight_decay"});
 }

@@ -119,4 +119,34 @@ Key checked(const char *section, const char *name, const char *expected,
   return key;
 }
 
+void addTableMistakes(const Value &table, const std::vector<Column> &columns,
+                      const std::string &names, std::vector<Mistake> &to) {
+  if (table.kind != Value::Kind::table) {
+    to.push_back({table.where,
+                  "found " + table.found() + ", expected a table of " + names});
+    return;
+  }
+  Strings known;
+  for (const Column &column : columns)
+    known.push_back(column.name);
+  for (size_t i = 0; i < table.keys.size(); ++i) {
+    const Value &value = table.items[i];
+    auto column = std::find(known.begin(), known.end(), table.keys[i]);
+    if (column == known.end())
+      to.push_back({value.where, "found key " + quote(table.keys[i]) +
+                                     ", expected " + names +
+                                     suggestion(table.keys[i], known)});
+    else if (std::string expected =
+                 columns[static_cast<size_t>(column - known.begin())].expected(
+                     value);
+             !expected.empty())
+      to.push_back({value.where, table.keys[i] + ": found " + value.found() +
+                                     ", " + expected});
+  }
+  for (const Column &column : columns)
+    if (column.isNeeded && std::find(table.keys.begin(), table.keys.end(),
+                                     column.name) == table.keys.end())
+      to.push_back({table.where, "has no " + column.name});
+}
+
 } // namespace meshwork::spec

@@ -56,6 +56,18 @@ Key word(const char *section, const char *name, E &(*field)(Spec &)) {
       });
 }
 
+/// A key of each table of an array of tables.
+struct Column {
+  std::string name;
+  bool isNeeded;
+  /// "expected ..." where the value is none that it takes, else "".
+  std::string (*expected)(const Value &);
+};
+/// Of tables with these columns; `names` lists them for messages: "name and
+/// dims". Adds unknown keys, values that do not fit, and keys that are missing.
+void addTableMistakes(const Value &table, const std::vector<Column> &columns,
+                      const std::string &names, std::vector<Mistake> &to);
+
 /// A choice of which this version obeys only `supported`.
 Key onlyOne(const char *section, const char *name, Strings choices,
             std::string supported);

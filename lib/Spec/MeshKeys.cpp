@@ -80,35 +80,17 @@ std::string tomlPins(const std::vector<TensorPin> &pins) {
   return text + "]";
 }
 
-/// Of one table of [[shard.tensor]].
-void addPinMistakes(const Value &pin, std::vector<Mistake> &mistakes) {
-  const Strings known = {"dims", "name"};
-  if (pin.kind != Value::Kind::table) {
-    mistakes.push_back({pin.where, "found " + pin.found() +
-                                       ", expected a table of name and dims"});
-    return;
-  }
-  for (size_t i = 0; i < pin.keys.size(); ++i) {
-    const Value &value = pin.items[i];
-    if (std::find(known.begin(), known.end(), pin.keys[i]) == known.end())
-      mistakes.push_back({value.where, "found key " + quote(pin.keys[i]) +
-                                           ", expected name and dims" +
-                                           suggestion(pin.keys[i], known)});
-    else if (value.kind != Value::Kind::string)
-      mistakes.push_back(
-          {value.where,
-           pin.keys[i] + ": found " + value.found() + ", expected a string"});
-  }
-  for (const std::string &key : known)
-    if (std::find(pin.keys.begin(), pin.keys.end(), key) == pin.keys.end())
-      mistakes.push_back({pin.where, "has no " + key});
+std::string expectedText(const Value &value) {
+  return value.kind == Value::Kind::string ? "" : "expected a string";
 }
 
 std::vector<Mistake> pinMistakes(const Value &value) {
   std::vector<Mistake> mistakes;
   if (value.kind == Value::Kind::array)
     for (const Value &pin : value.items)
-      addPinMistakes(pin, mistakes);
+      addTableMistakes(
+          pin, {{"dims", true, expectedText}, {"name", true, expectedText}},
+          "name and dims", mistakes);
   return mistakes;
 }
 
