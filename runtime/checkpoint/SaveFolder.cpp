@@ -20,8 +20,8 @@ absl::Status makeSaveFolder(const std::string &path) {
     return absl::FailedPreconditionError(absl::StrCat(
         quote(path), ": cannot create the folder: ", std::strerror(errno)));
   if (::stat(path.c_str(), &found) != 0 || !S_ISDIR(found.st_mode))
-    return absl::FailedPreconditionError(absl::StrCat(
-        quote(path), ": is no folder, expected one for checkpoints"));
+    return absl::FailedPreconditionError(
+        absl::StrCat(quote(path), ": is no folder, expected one"));
   if (!syncFolder(parent))
     return absl::UnavailableError(absl::StrCat(
         quote(parent), ": cannot sync the folder: ", std::strerror(errno)));

@@ -241,6 +241,13 @@ const OptionRow rows[] = {
      .help = "Append a JSON line per step to this log",
      .field = MESHWORK_FIELD(metrics),
      .needs = "--steps"},
+    {.name = "--tensorboard",
+     .group = "Files",
+     .valueName = "DIR",
+     .help = "Write the numbers of --metrics for TensorBoard: a new file of "
+             "events in this folder",
+     .field = MESHWORK_FIELD(tensorboard),
+     .needs = "--steps"},
     {.name = "--trace",
      .group = "Files",
      .valueName = "FILE",

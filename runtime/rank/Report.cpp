@@ -82,33 +82,41 @@ static std::string newRun() {
                          utc.tm_sec, std::random_device()());
 }
 
-Reporter::Reporter(const plan::Plan &plan, ReportOptions given,
-                   std::unique_ptr<LineLog> log)
+Reporter::Reporter(const plan::Plan &plan, ReportOptions given, MetricLogs to)
     : options(given),
       tokensPerStep(uint64_t{plan.global_batch()} * plan.sequence()),
       sequence(plan.sequence()), flopsPerStep(plan.model_flops_per_step()),
       palmFlopsPerStep(plan.palm_flops_per_step()),
       onGpu(plan.device() != plan::Device::cpu), run(newRun()),
-      metrics(std::move(log)),
+      logs(std::move(to)),
       terminal(!options.plainLines && ::isatty(STDOUT_FILENO) == 1) {}
 
 absl::Status Reporter::startAt(const Progress &at) {
   samplesBefore = at.samples;
-  if (!metrics || at.step >= options.steps) // nothing is repeated
+  if (at.step >= options.steps) // nothing is repeated
     return absl::OkStatus();
-  absl::StatusOr<uint64_t> taken = metrics->takeOff(at.step);
+  if (logs.events)
+    if (absl::Status purged = logs.events->purgeFrom(at.step); !purged.ok())
+      return fromIo(purged);
+  return logs.lines ? takeLinesOff(at.step) : absl::OkStatus();
+}
+
+absl::Status Reporter::takeLinesOff(uint64_t step) {
+  absl::StatusOr<uint64_t> taken = logs.lines->takeOff(step);
   if (!taken.ok())
     return fromIo(taken.status());
   if (*taken > 0)
-    note(absl::StrCat("metrics: ", *taken, " lines from step ", at.step,
+    note(absl::StrCat("metrics: ", *taken, " lines from step ", step,
                       " on are of a past that the run leaves, and now in ",
-                      quote(metrics->replacedPath())));
+                      quote(logs.lines->replacedPath())));
   return absl::OkStatus();
 }
 
 void Reporter::syncMetrics() {
-  if (absl::Status synced = metrics ? metrics->sync() : absl::OkStatus();
-      !synced.ok())
+  absl::Status synced = logs.lines ? logs.lines->sync() : absl::OkStatus();
+  if (logs.events)
+    synced.Update(logs.events->sync());
+  if (!synced.ok())
     warn(std::string(synced.message()));
 }
 
@@ -139,9 +147,8 @@ absl::Status Reporter::onStep(const StepReport &report) {
   }
   totalMs += report.stepMs;
   recentMs += 0.2 * (report.stepMs - recentMs);
-  if (metrics)
-    if (absl::Status status = writeMetrics(report); !status.ok())
-      return status;
+  if (absl::Status status = writeMetrics(report); !status.ok())
+    return status;
   if (isLineDue(report))
     showLine(report);
   if (terminal)
@@ -151,17 +158,27 @@ absl::Status Reporter::onStep(const StepReport &report) {
 
 void Reporter::onRefusedStep(const StepReport &report) {
   // What cannot be written takes nothing from the error that is told.
-  if (metrics)
-    writeMetrics(report).IgnoreError();
+  writeMetrics(report).IgnoreError();
 }
 
 absl::Status Reporter::writeMetrics(const StepReport &r) {
+  if (!logs.lines && !logs.events)
+    return absl::OkStatus();
+  std::string line = metricsLine(r);
+  absl::Status written =
+      logs.lines ? logs.lines->append(line) : absl::OkStatus();
+  if (logs.events)
+    written.Update(logs.events->append(line));
+  return fromIo(written);
+}
+
+std::string Reporter::metricsLine(const StepReport &r) const {
   bool timed = r.stepMs > 0;
   auto time = [&](double value) {
     return jsonNumber(timed ? std::optional(value) : std::nullopt, 6);
   };
   uint64_t peak = peakResidentBytes();
-  return fromIo(metrics->append(absl::StrFormat(
+  return absl::StrFormat(
       "%s%d,\"loss\":%s,\"grad_norm\":%s,\"lr\":%s,\"tokens\":%d,"
       "\"tokens_per_s\":%s,\"step_ms\":%s,\"compute_ms\":%s,\"comm_ms\":%s,"
       "\"idle_ms\":%s,\"mfu\":%s,\"mfu_palm\":%s,\"memory_peak_bytes\":%d%s%s%"
@@ -177,7 +194,7 @@ absl::Status Reporter::writeMetrics(const StepReport &r) {
       r.saturated ? absl::StrFormat(",\"fp8_saturated\":%.0f", *r.saturated)
                   : std::string(),
       jsonMetrics(r), r.isSkipped ? ",\"skipped\":true" : "", wallSeconds(),
-      run)));
+      run);
 }
 
 bool Reporter::isLineDue(const StepReport &r) const {

@@ -5,6 +5,7 @@
 #include "meshwork/Plan/Plan.h"
 #include "runtime/checkpoint/Manifest.h"
 #include "runtime/io/LineLog.h"
+#include "runtime/rank/EventLog.h"
 #include "runtime/rank/Metric.h"
 #include <memory>
 #include <mutex>
@@ -38,21 +39,26 @@ struct ReportOptions {
   uint64_t plannedBytes; // arenas and workspaces of all ranks
 };
 
+/// Where the numbers of steps go, beside the terminal; either may be null.
+struct MetricLogs {
+  std::unique_ptr<LineLog> lines;
+  std::unique_ptr<EventLog> events = nullptr; // for TensorBoard
+};
+
 /// One step at a time, from any thread; notes at any time.
 class Reporter {
 public:
-  /// `metrics` may be null.
-  Reporter(const plan::Plan &plan, ReportOptions options,
-           std::unique_ptr<LineLog> metrics);
+  Reporter(const plan::Plan &plan, ReportOptions options, MetricLogs logs);
 
   /// Before the first step of a run that resumes. Lines of the steps that it
-  /// repeats leave the log, so that it has one of each (LineLog::takeOff).
+  /// repeats leave the log, so that it has one of each (LineLog::takeOff), and
+  /// TensorBoard drops them (EventLog::purgeFrom).
   absl::Status startAt(const Progress &at);
   /// Lines that were written are durable after this; warns where not.
   void syncMetrics();
   /// Known only after ranks have started.
   void setPeakTflops(double tflops) { options.peakTflops = tflops; }
-  /// Metrics line (flushed), then the terminal. 74 when a write fails.
+  /// Lines of metrics (flushed), then the terminal. 74 when a write fails.
   absl::Status onStep(const StepReport &report);
   /// A metrics line alone, with neither times nor tokens: a step that changed
   /// no weight, since its loss or norm is not finite. The run's end tells of
@@ -69,7 +75,9 @@ private:
   /// Of `flops` a step; nothing where the time or the peak is not known.
   std::optional<double> mfu(double flops, double stepMs) const;
   std::string mfuText(double stepMs) const;
+  absl::Status takeLinesOff(uint64_t step);
   absl::Status writeMetrics(const StepReport &report);
+  std::string metricsLine(const StepReport &report) const;
   bool isLineDue(const StepReport &report) const;
   void showBar(const StepReport &report);
   void showLine(const StepReport &report);
@@ -82,7 +90,7 @@ private:
   double flopsPerStep, palmFlopsPerStep;
   bool onGpu;
   const std::string run; // its name in metrics
-  std::unique_ptr<LineLog> metrics;
+  MetricLogs logs;
   bool terminal, barShown = false;
   uint64_t stepsSeen = 0;
   double totalMs = 0, recentMs = 0, shownAtMs = -1e9;

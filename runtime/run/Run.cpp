@@ -162,14 +162,14 @@ double peakOf(const plan::Plan &plan, const RunOptions &options) {
 
 std::shared_ptr<Reporter> makeReporter(const plan::Plan &plan,
                                        const RunOptions &options,
-                                       std::unique_ptr<LineLog> metrics,
-                                       uint64_t planned, bool plainLines) {
+                                       MetricLogs logs, uint64_t planned,
+                                       bool plainLines) {
   resetPeakResident(); // Reading inputs may have taken more for a moment.
   return std::make_shared<Reporter>(
       plan,
       ReportOptions{options.steps, options.logEvery, plainLines,
                     peakOf(plan, options), residentBytes(), planned},
-      std::move(metrics));
+      std::move(logs));
 }
 
 /// Before the first step, on the first rank.
@@ -269,9 +269,9 @@ absl::Status runIn(Processes &processes, const RunOptions &options) {
     MESHWORK_RETURN_IF_ERROR(checkOutputs(options, parts.weights.get()));
   MESHWORK_RETURN_IF_ERROR(openTokens(options, *marks, parts));
   if (processes.isFirst()) {
-    std::unique_ptr<LineLog> metrics;
-    MESHWORK_ASSIGN_OR_RETURN(metrics, openMetrics(options));
-    parts.reporter = makeReporter(plan, options, std::move(metrics), *planned,
+    MetricLogs logs;
+    MESHWORK_ASSIGN_OR_RETURN(logs, openMetrics(options));
+    parts.reporter = makeReporter(plan, options, std::move(logs), *planned,
                                   processes.areMany());
     warnOfTokens(parts);
     tellSources(options, parts);

@@ -7,7 +7,6 @@
 #include "runtime/io/IoStatus.h"
 #include "runtime/io/NewFile.h"
 #include "runtime/io/Tokens.h"
-#include "runtime/rank/Report.h"
 
 namespace meshwork::runtime {
 namespace {
@@ -27,6 +26,7 @@ std::vector<FileUse> writtenAtEnd(const RunOptions &o) {
 std::vector<FileUse> written(const RunOptions &o) {
   std::vector<FileUse> uses = writtenAtEnd(o);
   uses.push_back({"--metrics", o.metrics, true});
+  uses.push_back({"--tensorboard", o.tensorboard, true});
   uses.push_back({"--checkpoint", o.checkpoint, true});
   return uses;
 }
@@ -34,11 +34,12 @@ std::vector<FileUse> written(const RunOptions &o) {
 /// A checkpoint with a file changed is damaged, whichever run it is of.
 absl::Status checkOutsideCheckpoints(const RunOptions &o) {
   for (const FileUse &use : written(o)) {
-    std::string folder = folderOf(outputTarget(use.path).value_or(use.path));
-    if (!use.path.empty() && Checkpoint::open(folder).ok())
-      return absl::InvalidArgumentError(absl::StrCat(
-          use.role, " ", quote(use.path), " would write into the checkpoint ",
-          quote(folder), ": name a place outside of it"));
+    std::string target = outputTarget(use.path).value_or(use.path);
+    for (const std::string &folder : {folderOf(target), target})
+      if (!use.path.empty() && Checkpoint::open(folder).ok())
+        return absl::InvalidArgumentError(absl::StrCat(
+            use.role, " ", quote(use.path), " would write into the checkpoint ",
+            quote(folder), ": name a place outside of it"));
   }
   return absl::OkStatus();
 }
@@ -94,13 +95,25 @@ absl::Status checkOutputs(const RunOptions &options,
   return absl::OkStatus();
 }
 
-absl::StatusOr<std::unique_ptr<LineLog>>
-openMetrics(const RunOptions &options) {
-  if (options.metrics.empty())
+static absl::StatusOr<std::unique_ptr<LineLog>>
+openLines(const std::string &path) {
+  if (path.empty())
     return nullptr;
-  absl::StatusOr<LineLog> log = LineLog::open(options.metrics, metricsBegin);
+  absl::StatusOr<LineLog> log = LineLog::open(path, metricsBegin);
   MESHWORK_RETURN_IF_ERROR(fromIo(log.status()));
   return std::make_unique<LineLog>(*std::move(log));
+}
+
+absl::StatusOr<MetricLogs> openMetrics(const RunOptions &options) {
+  MetricLogs logs;
+  MESHWORK_ASSIGN_OR_RETURN(logs.lines, openLines(options.metrics));
+  if (options.tensorboard.empty())
+    return logs;
+  auto events = EventLog::createIn(options.tensorboard);
+  if (!events.ok())
+    return fromIo(events.status());
+  logs.events = *std::move(events);
+  return logs;
 }
 
 } // namespace meshwork::runtime

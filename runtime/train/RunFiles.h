@@ -3,8 +3,8 @@
 
 #include "meshwork/Runtime/Run.h"
 #include "runtime/io/FileUses.h"
-#include "runtime/io/LineLog.h"
 #include "runtime/io/SafeTensors.h"
+#include "runtime/rank/Report.h"
 #include <vector>
 
 namespace meshwork::runtime {
@@ -24,8 +24,7 @@ std::vector<FileUse> filesOfRun(const RunOptions &options,
 absl::Status checkOutputs(const RunOptions &options,
                           const SafeTensorsReader *weights);
 
-/// The log for metrics, or null. The last thing before training: a run that
-/// cannot begin leaves no log.
-absl::StatusOr<std::unique_ptr<LineLog>> openMetrics(const RunOptions &options);
+/// The last thing before training: a run that cannot begin leaves no log.
+absl::StatusOr<MetricLogs> openMetrics(const RunOptions &options);
 
 } // namespace meshwork::runtime

@@ -68,6 +68,7 @@ struct RunOptions {
   /// finite; one more ends it.
   uint64_t skipBadSteps = 0;
   std::string metrics;      // JSON lines, one a step
+  std::string tensorboard;  // a folder, for a file of events
   std::string trace;        // Chrome trace
   uint64_t traceSteps = 20; // the first steps of the run that are traced
   bool profile = false;     // a table of time per instruction, on stdout

@@ -45,8 +45,8 @@ TEST_F(FilesOfRun, outputsMayNotBeInputs) {
 
 TEST_F(FilesOfRun, outputsMayNotBeEachOther) {
   std::string RunOptions::*outputs[] = {
-      &RunOptions::save, &RunOptions::saveGradients, &RunOptions::metrics,
-      &RunOptions::trace, &RunOptions::profileJson};
+      &RunOptions::save,  &RunOptions::saveGradients, &RunOptions::metrics,
+      &RunOptions::trace, &RunOptions::tensorboard,   &RunOptions::profileJson};
   for (auto first : outputs)
     for (auto second : outputs) {
       if (first == second)

@@ -17,7 +17,7 @@ TEST(Report, NoNumberHasNoSign) {
   ReportOptions options{};
   options.steps = 1;
   options.plainLines = true;
-  Reporter report((*file)->plan(), options, nullptr);
+  Reporter report((*file)->plan(), options, {});
   StepReport step{};
   step.loss = std::copysign(std::nanf(""), -1.0f);
   step.gradNorm = step.loss;
@@ -41,7 +41,7 @@ TEST(Report, MetricsHaveShapes) {
   options.steps = 1;
   options.plainLines = true;
   Reporter report((*file)->plan(), options,
-                  std::make_unique<LineLog>(*std::move(log)));
+                  {std::make_unique<LineLog>(*std::move(log))});
   StepReport step{};
   step.metrics = {{"one", {}, {0.5f}},
                   {"load", {2, 3}, {1, 2, 3, 4, 5, INFINITY}}};
