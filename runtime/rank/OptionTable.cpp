@@ -405,7 +405,8 @@ const OptionRow rows[] = {
      .group = "What is told",
      .valueName = "N",
      .help = "Print a line after each N steps, on a terminal beside the bar; "
-             "default: 1 off a terminal",
+             "default: off a terminal the first, the last, and one each ten "
+             "seconds",
      .field = MESHWORK_FIELD(logEvery),
      .least = 1,
      .needs = "--steps"},

@@ -17,7 +17,7 @@
 
 namespace meshwork::runtime {
 namespace {
-constexpr double redrawMs = 100;
+constexpr double redrawMs = 100, lineMs = 10000;
 
 std::string rateText(double perSecond) {
   return perSecond >= 1e4 ? absl::StrFormat("%.1fk", perSecond / 1e3)
@@ -34,6 +34,15 @@ std::string durationText(double seconds) {
   return s >= 3600
              ? absl::StrFormat("%d:%02d:%02d", s / 3600, s / 60 % 60, s % 60)
              : absl::StrFormat("%d:%02d", s / 60, s % 60);
+}
+
+/// Of a moment in seconds since 1970, where this machine is.
+std::string clockText(double seconds) {
+  auto moment = static_cast<std::time_t>(seconds);
+  std::tm local = {};
+  ::localtime_r(&moment, &local);
+  return absl::StrFormat("%02d:%02d:%02d", local.tm_hour, local.tm_min,
+                         local.tm_sec);
 }
 
 std::string normText(const StepReport &r) {
@@ -197,11 +206,24 @@ std::string Reporter::metricsLine(const StepReport &r) const {
       run);
 }
 
-bool Reporter::isLineDue(const StepReport &r) const {
+bool Reporter::isLineDue(const StepReport &r) {
   if (terminal && !options.logEvery)
     return false;
-  return r.step % options.logEvery.value_or(1) == 0 ||
-         r.step + 1 == options.steps;
+  bool isDue = options.logEvery ? r.step % *options.logEvery == 0
+                                : totalMs - lineAtMs >= lineMs;
+  if (isDue) // by time: each ten seconds of steps
+    lineAtMs = totalMs;
+  return isDue || r.step + 1 == options.steps;
+}
+
+/// With what the process holds now, and how long the rest of the run will take.
+std::string Reporter::speedText(const StepReport &r, double ms) const {
+  return absl::StrFormat(
+      "%s tokens/s%s  %s  eta %s",
+      rateText(static_cast<double>(tokensPerStep) / ms * 1e3), mfuText(ms),
+      bytesText(residentBytes()),
+      durationText(recentMs / 1e3 *
+                   static_cast<double>(options.steps - r.step - 1)));
 }
 
 void Reporter::showBar(const StepReport &r) {
@@ -212,14 +234,9 @@ void Reporter::showBar(const StepReport &r) {
   constexpr uint64_t width = 12;
   uint64_t filled = (r.step + 1) * width / options.steps;
   std::string line = absl::StrFormat(
-      "step %d/%d [%s%s] loss %.4f%s  lr %.3g  %s tokens/s%s  %s  eta %s",
-      r.step, options.steps, std::string(filled, '#'),
-      std::string(width - filled, '.'), withoutSign(r.loss), normText(r),
-      r.learningRate,
-      rateText(static_cast<double>(tokensPerStep) / recentMs * 1e3),
-      mfuText(recentMs), bytesText(residentBytes()),
-      durationText(recentMs / 1e3 *
-                   static_cast<double>(options.steps - r.step - 1)));
+      "step %d/%d [%s%s] loss %.4f%s  lr %.3g  %s", r.step, options.steps,
+      std::string(filled, '#'), std::string(width - filled, '.'),
+      withoutSign(r.loss), normText(r), r.learningRate, speedText(r, recentMs));
   // A line that wraps could not be drawn over.
   winsize window = {};
   if (::ioctl(STDOUT_FILENO, TIOCGWINSZ, &window) == 0 && window.ws_col > 1)
@@ -230,14 +247,13 @@ void Reporter::showBar(const StepReport &r) {
 }
 
 void Reporter::showLine(const StepReport &r) {
-  std::printf(
-      "%sstep %llu/%llu  loss %.6f%s  lr %.3g  %.1f ms  %s tokens/s%s\n",
-      std::exchange(barShown, false) ? "\r\x1b[K" : "",
-      static_cast<unsigned long long>(r.step),
-      static_cast<unsigned long long>(options.steps), withoutSign(r.loss),
-      normText(r).c_str(), r.learningRate, r.stepMs,
-      rateText(static_cast<double>(tokensPerStep) / r.stepMs * 1e3).c_str(),
-      mfuText(r.stepMs).c_str());
+  std::printf("%sstep %llu/%llu  loss %.6f%s  lr %.3g  %.1f ms  %s  %s\n",
+              std::exchange(barShown, false) ? "\r\x1b[K" : "",
+              static_cast<unsigned long long>(r.step),
+              static_cast<unsigned long long>(options.steps),
+              withoutSign(r.loss), normText(r).c_str(), r.learningRate,
+              r.stepMs, speedText(r, r.stepMs).c_str(),
+              clockText(wallSeconds()).c_str());
   std::fflush(stdout);
 }
 

@@ -78,7 +78,8 @@ private:
   absl::Status takeLinesOff(uint64_t step);
   absl::Status writeMetrics(const StepReport &report);
   std::string metricsLine(const StepReport &report) const;
-  bool isLineDue(const StepReport &report) const;
+  bool isLineDue(const StepReport &report);
+  std::string speedText(const StepReport &report, double ms) const;
   void showBar(const StepReport &report);
   void showLine(const StepReport &report);
 
@@ -93,7 +94,7 @@ private:
   MetricLogs logs;
   bool terminal, barShown = false;
   uint64_t stepsSeen = 0;
-  double totalMs = 0, recentMs = 0, shownAtMs = -1e9;
+  double totalMs = 0, recentMs = 0, shownAtMs = -1e9, lineAtMs = -1e9;
   float firstLoss = 0, lastLoss = 0;
   bool seesLoss = false;
 };

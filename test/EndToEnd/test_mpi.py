@@ -48,7 +48,7 @@ class Mpi(unittest.TestCase):
 
     def testSameBitsAsInOneProcess(self):
         for ranks in (2, 4):
-            options = [*DATA_OPTIONS, "--steps", "4", "--seed", "3"]
+            options = [*DATA_OPTIONS, "--steps", "4", "--seed", "3", "--log-every", "1"]
             for way in ("threads", "mpi"):
                 (self.shell.path / f"{way}.jsonl").unlink(missing_ok=True)
             outputs = lambda way: ["--metrics", f"{way}.jsonl", "--save", f"{way}.safetensors",

@@ -73,7 +73,8 @@ struct RunOptions {
   uint64_t traceSteps = 20; // the first steps of the run that are traced
   bool profile = false;     // a table of time per instruction, on stdout
   std::string profileJson;
-  /// Steps between lines; else each has one off a terminal, where no bar is.
+  /// Steps between lines; else there is one each ten seconds off a terminal,
+  /// where no bar is.
   std::optional<uint32_t> logEvery;
   double timeoutSeconds = 60; // for a rank, or a GPU's work
   int threads = 0;            // per rank; 0: cores divided by ranks

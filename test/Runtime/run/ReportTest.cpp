@@ -5,6 +5,7 @@
 #include <cmath>
 #include <fstream>
 #include <gtest/gtest.h>
+#include <regex>
 
 namespace meshwork::runtime::test {
 using namespace plan::test;
@@ -28,6 +29,35 @@ TEST(Report, NoNumberHasNoSign) {
   std::string text = testing::internal::GetCapturedStdout();
   EXPECT_NE(text.find("loss nan  norm nan"), std::string::npos) << text;
   EXPECT_EQ(text.find("-nan"), std::string::npos) << text;
+}
+
+// By default the first step, the last, and one each ten seconds.
+TEST(Report, LinesByTimeHaveClockMemoryAndEta) {
+  auto file = plan::PlanFile::open(writePlan(tinyPlan(), "timed-plan"));
+  ASSERT_TRUE(file.ok()) << file.status();
+  ReportOptions options{};
+  options.steps = 100;
+  options.plainLines = true;
+  Reporter report((*file)->plan(), options, {});
+  StepReport step{};
+  step.stepMs = 2500;
+  testing::internal::CaptureStdout();
+  for (step.step = 0; step.step < options.steps; ++step.step)
+    EXPECT_TRUE(report.onStep(step).ok());
+  std::string text = testing::internal::GetCapturedStdout();
+  std::vector<int> expected, found;
+  for (int i = 0; i < 100; i += 4)
+    expected.push_back(i);
+  expected.push_back(99);
+  std::regex line("step ([0-9]+)/100  loss .*  2500.0 ms  [0-9]+ tokens/s  "
+                  "[0-9.]+ MiB  eta ([0-9:]+)  [0-9]{2}:[0-9]{2}:[0-9]{2}\n");
+  for (std::sregex_iterator at(text.begin(), text.end(), line), end; at != end;
+       ++at) {
+    found.push_back(std::stoi((*at)[1]));
+    if (found.back() == 96) // three steps of 2.5 s
+      EXPECT_EQ((*at)[2], "0:08");
+  }
+  EXPECT_EQ(found, expected) << text;
 }
 
 TEST(Report, MetricsHaveShapes) {
