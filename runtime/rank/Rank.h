@@ -85,6 +85,7 @@ public:
   bool runsBehind() const { return executor->runsBehind(); }
 
   uint32_t rank() const { return setup.rank; }
+  const Mesh &mesh() const { return setup.mesh; }
   const plan::Program &program() const { return ofPlan.program; }
   const plan::ActionTable &table() const { return ofPlan.table; }
   const plan::Instruction &instruction(uint32_t list, uint32_t index) const {

@@ -45,8 +45,10 @@ using Recorders = std::vector<std::unique_ptr<Recorder>>;
 using Ranks = std::vector<std::unique_ptr<Rank>>;
 
 /// A Chrome trace (chrome://tracing, ui.perfetto.dev): a process per rank with
-/// a track for computation, one for communication that computation waits for,
-/// and one per channel; times in microseconds since the first event. Names the
+/// a track for steps, one for computation, one for communication that
+/// computation waits for, one per channel, and one per list of transfers. An
+/// arrow goes from each send to its receive. Times are in microseconds since
+/// the first event. Names the
 /// plan, and of each event its instruction, for `meshwork explain --measured`.
 ///   texts  of all processes, each from `traceText` with one origin: the least
 ///          `traceOrigin`

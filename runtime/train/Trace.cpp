@@ -1,18 +1,22 @@
-// Chrome's trace event format, "X" (complete) events.
+// Chrome's trace event format: "X" (complete) events of instructions, "B" and
+// "E" (begin, end) of steps, "s" and "f" (flow) from a send to its receive.
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_format.h"
 #include "lib/Plan/Checked.h"
+#include "lib/Plan/PlanOrder.h"
 #include "runtime/io/Files.h"
 #include "runtime/io/IoStatus.h"
 #include "runtime/rank/Json.h"
 #include "runtime/rank/Recorder.h"
 #include <algorithm>
+#include <map>
+#include <utility>
 
 namespace meshwork::runtime {
 namespace {
 
 /// Transfers are under way beside each other, those of one list mostly not.
-constexpr uint32_t firstTransferTrack = 100;
+constexpr uint32_t firstTransferTrack = 100, stepTrack = 99;
 
 bool moves(plan::ListKind kind) {
   return plan::sends(kind) || plan::receives(kind);
@@ -27,6 +31,7 @@ void appendTrackNames(std::string &json, const Rank &of) {
                     ",\"args\":{\"name\":\"", text, "\"}},\n");
   };
   name("process_name", 0, absl::StrCat("rank ", rank));
+  name("thread_name", stepTrack, "steps");
   name("thread_name", 0, "computation");
   name("thread_name", 1, "communication");
   for (uint32_t channel = 1; channel <= channels; ++channel)
@@ -67,6 +72,66 @@ void appendEvent(std::string &json, const Rank &rank, const TraceEvent &event,
                           static_cast<double>(event.waitNs) / 1e3);
   json += "}},\n";
 }
+
+std::string timeText(int64_t ns) {
+  return absl::StrFormat("%.3f", static_cast<double>(ns) / 1e3);
+}
+
+/// A name that both sides of a transfer give it: step, who sends what of which
+/// microbatch, and to whom.
+std::string flowName(const Rank &rank, const TraceEvent &event) {
+  const plan::Instruction &source = rank.instruction(event.list, event.index);
+  plan::ListShape list = rank.table().lists()[event.list];
+  auto peerOf = [&](const auto &op) {
+    return rank.mesh().at(rank.rank(), op.axis(), op.peer());
+  };
+  uint32_t from = rank.rank(), to = 0;
+  if (const plan::Send *send = source.op_as_Send()) {
+    to = peerOf(*send);
+  } else {
+    to = std::exchange(from, peerOf(*source.op_as_Receive()));
+    plan::Counterpart sender = plan::counterpartOf(list);
+    list = {sender.kind, static_cast<uint32_t>(sender.stage)};
+  }
+  return absl::StrCat("step ", event.step, ", ",
+                      plan::textOf(list, event.microbatch), ", ", from, " to ",
+                      to);
+}
+
+/// An arrow begins where a send does and ends in the end of its receive, which
+/// may have begun long before the send.
+void appendFlow(std::string &json, const Rank &rank, const TraceEvent &event,
+                int64_t originNs) {
+  bool sends = plan::sends(rank.table().lists()[event.list].kind);
+  int64_t at = sends ? event.beginNs : std::max(event.beginNs, event.endNs - 1);
+  absl::StrAppend(&json, "{\"ph\":\"", sends ? "s" : "f\",\"bp\":\"e",
+                  "\",\"pid\":", rank.rank(),
+                  ",\"tid\":", firstTransferTrack + event.list,
+                  ",\"ts\":", timeText(at - originNs),
+                  ",\"cat\":\"transfer\",\"name\":\"transfer\",\"id\":\"",
+                  flowName(rank, event), "\"},\n");
+}
+
+/// When the rank began a step, by its events, and when the last one ended.
+void appendSteps(std::string &json, const Rank &rank,
+                 const std::vector<TraceEvent> &events, int64_t originNs) {
+  std::map<uint64_t, int64_t> begins;
+  int64_t lastEnd = originNs;
+  for (const TraceEvent &event : events) {
+    auto [known, isNew] = begins.try_emplace(event.step, event.beginNs);
+    known->second = std::min(known->second, event.beginNs);
+    lastEnd = std::max(lastEnd, event.endNs);
+  }
+  for (auto step = begins.begin(); step != begins.end(); ++step) {
+    auto next = std::next(step);
+    int64_t end = next == begins.end() ? lastEnd : next->second;
+    for (auto [phase, ns] : {std::pair{"B", step->second}, {"E", end}})
+      absl::StrAppend(&json, "{\"ph\":\"", phase, "\",\"pid\":", rank.rank(),
+                      ",\"tid\":", stepTrack,
+                      ",\"ts\":", timeText(ns - originNs), ",\"name\":\"step ",
+                      step->first, "\"},\n");
+  }
+}
 } // namespace
 
 int64_t traceOrigin(const Recorders &recorders) {
@@ -85,8 +150,13 @@ std::string traceText(const Ranks &ranks, const Recorders &recorders,
     if (!ranks[r])
       continue;
     appendTrackNames(json, *ranks[r]);
-    for (const TraceEvent &event : recorders[r]->events())
+    const std::vector<TraceEvent> &events = recorders[r]->events();
+    appendSteps(json, *ranks[r], events, originNs);
+    for (const TraceEvent &event : events) {
       appendEvent(json, *ranks[r], event, originNs);
+      if (moves(ranks[r]->table().lists()[event.list].kind))
+        appendFlow(json, *ranks[r], event, originNs);
+    }
   }
   return json;
 }

@@ -87,6 +87,42 @@ TEST_F(Pipeline, hasATrackPerList) {
   EXPECT_EQ(events["Receive"], 2 * 2 * 4);
 }
 
+// One for each transfer, from within the send to within its receive.
+TEST_F(Pipeline, hasAnArrowFromEachSendToItsReceive) {
+  options.trace = temporary("trace");
+  options.traceSteps = 2;
+  (void)saved(pipelinePlan({.stages = 3, .microbatches = 4}));
+  auto trace = nlohmann::json::parse(readFile(options.trace));
+  std::map<std::string, std::vector<nlohmann::json>> arrows;
+  auto isIn = [&](const nlohmann::json &point) {
+    int found = 0;
+    for (const auto &event : trace["traceEvents"])
+      found += event["ph"] == "X" && event["pid"] == point["pid"] &&
+               event["tid"] == point["tid"] &&
+               event["cat"] == (point["ph"] == "s" ? "Send" : "Receive") &&
+               event["ts"].get<double>() <= point["ts"].get<double>() + 0.001 &&
+               point["ts"].get<double>() <=
+                   event["ts"].get<double>() + event["dur"].get<double>();
+    return found >= 1;
+  };
+  for (const auto &event : trace["traceEvents"])
+    if (event["ph"] == "s" || event["ph"] == "f") {
+      EXPECT_TRUE(isIn(event)) << event;
+      arrows[event["id"].get<std::string>()].push_back(event);
+    }
+  EXPECT_EQ(arrows.size(),
+            2u * 2 * 2 * 4); // steps, borders, ways, microbatches
+  for (const auto &[id, ends] : arrows) {
+    ASSERT_EQ(ends.size(), 2u) << id;
+    const auto &from = ends[0]["ph"] == "s" ? ends[0] : ends[1];
+    const auto &to = ends[0]["ph"] == "s" ? ends[1] : ends[0];
+    EXPECT_EQ(from["ph"], "s") << id;
+    EXPECT_EQ(to["ph"], "f") << id;
+    EXPECT_EQ(std::abs(from["pid"].get<int>() - to["pid"].get<int>()), 1) << id;
+    EXPECT_GE(to["ts"].get<double>(), from["ts"].get<double>()) << id;
+  }
+}
+
 TEST_F(Pipeline, aStageThatFailsEndsTheRun) {
   PlanT plan = pipelinePlan({.stages = 3});
   auto &share = *listOf(*plan.programs[2], plan::ListKind::backward)[0];

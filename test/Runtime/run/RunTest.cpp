@@ -350,11 +350,37 @@ TEST_F(Run, traceHasATrackPerRankAndStream) {
   for (const auto &event : trace["traceEvents"])
     if (event["ph"] == "M")
       names += event["name"] == "thread_name";
-    else
+    else if (event["ph"] == "X")
       (event["tid"] == 1 ? moves : compute) += 1;
-  EXPECT_EQ(names, 4);
+  EXPECT_EQ(names, 6);
   EXPECT_EQ(moves, 2 * 2 * 2);             // ranks, steps, collectives
   EXPECT_EQ(compute, 2 * 2 * (3 * 2 + 2)); // three a microbatch, two in update
+}
+
+// Each instruction lies in its step, and a step ends where the next begins.
+TEST_F(Run, traceHasSteps) {
+  options.trace = temporary("trace");
+  options.traceSteps = 2;
+  ASSERT_TRUE(runPlan(tinyPlan({.ranks = 2})).ok());
+  auto trace = nlohmann::json::parse(readFile(options.trace));
+  std::map<std::pair<int, std::string>, std::pair<double, double>> steps;
+  for (const auto &event : trace["traceEvents"])
+    if (event["ph"] == "B" || event["ph"] == "E") {
+      auto &[begin, end] = steps[{event["pid"], event["name"]}];
+      (event["ph"] == "B" ? begin : end) = event["ts"];
+    }
+  ASSERT_EQ(steps.size(), 2u * 2);
+  for (int rank : {0, 1})
+    EXPECT_EQ((steps[{rank, "step 0"}].second),
+              (steps[{rank, "step 1"}].first));
+  for (const auto &event : trace["traceEvents"])
+    if (event["ph"] == "X") {
+      auto [begin, end] =
+          steps[{event["pid"], "step " + event["args"]["step"].dump()}];
+      double from = event["ts"], length = event["dur"];
+      EXPECT_GE(from, begin - 0.002) << event;
+      EXPECT_LE(from + length, end + 0.002) << event;
+    }
 }
 
 TEST_F(Run, profileCountsEveryInstruction) {
