@@ -24,6 +24,11 @@ constexpr const char *noOffload =
     "recompute.policy save memory";
 constexpr const char *ofModel =
     "the model says it: its config.json, which compile takes beside the spec";
+constexpr const char *noAdapters =
+    "this version trains all weights and makes no adapters (LoRA)";
+constexpr const char *noTemplates =
+    "this version applies no chat template: write prompts and answers as "
+    "texts, for meshwork tokenize --prompt and --answer";
 constexpr const char *noF16 = "this version has no f16; bf16 needs no scaling "
                               "of the loss";
 constexpr const char *accumulate =
@@ -246,6 +251,15 @@ constexpr ForeignKey keys[] = {
     {"log_interval", "--log-every", atRun},
     {"logging_steps", "--log-every", atRun},
     {"log_freq", "--log-every", atRun},
+    {"lora", "", noAdapters},
+    {"lora_r", "", noAdapters},
+    {"lora_rank", "", noAdapters},
+    {"lora_alpha", "", noAdapters},
+    {"lora_dim", "", noAdapters},
+    {"peft", "", noAdapters},
+    {"peft_type", "", noAdapters},
+    {"adapter", "", noAdapters},
+    {"chat_template", "", noTemplates},
     // What the model says.
     {"hidden_size", "", ofModel},
     {"num_layers", "", ofModel},

@@ -8,6 +8,7 @@
 #include <absl/strings/str_cat.h>
 
 #include "runtime/io/Files.h"
+#include "runtime/io/TokenMask.h"
 
 namespace meshwork::runtime {
 namespace fs = std::filesystem;
@@ -16,6 +17,22 @@ namespace {
 std::vector<std::string> sorted(std::vector<std::string> names) {
   std::sort(names.begin(), names.end());
   return names;
+}
+
+/// Of ascending names. The index of a pair and a mask go by their tokens.
+std::vector<std::string>
+withoutCompanions(const std::vector<std::string> &files) {
+  auto isBeside = [&](const std::string &file, std::string_view ending) {
+    return absl::EndsWith(file, std::string(ending)) &&
+           std::binary_search(files.begin(), files.end(),
+                              file.substr(0, file.size() - ending.size()) +
+                                  ".bin");
+  };
+  std::vector<std::string> kept;
+  for (const std::string &file : files)
+    if (!isBeside(file, ".idx") && !isBeside(file, maskEnding))
+      kept.push_back(file);
+  return kept;
 }
 
 absl::StatusOr<std::vector<std::string>> filesIn(const std::string &folder,
@@ -36,18 +53,7 @@ absl::StatusOr<std::vector<std::string>> filesIn(const std::string &folder,
         absl::StrCat(quote(folder), ": is a folder without files that end in ",
                      ending, "; give files, or a pattern in quotes, like ",
                      quote(folder + "/*.tokens")));
-  return sorted(std::move(files));
-}
-
-/// Of ascending names. The index of a pair goes by its tokens.
-std::vector<std::string> withoutIndexes(const std::vector<std::string> &files) {
-  std::vector<std::string> kept;
-  for (const std::string &file : files)
-    if (!absl::EndsWith(file, ".idx") ||
-        !std::binary_search(files.begin(), files.end(),
-                            file.substr(0, file.size() - 4) + ".bin"))
-      kept.push_back(file);
-  return kept;
+  return withoutCompanions(sorted(std::move(files)));
 }
 
 absl::StatusOr<std::vector<std::string>> matching(const std::string &pattern) {
@@ -62,7 +68,7 @@ absl::StatusOr<std::vector<std::string>> matching(const std::string &pattern) {
   if (files.empty())
     return absl::NotFoundError(
         absl::StrCat(quote(pattern), ": no file has such a name"));
-  return withoutIndexes(sorted(std::move(files)));
+  return withoutCompanions(sorted(std::move(files)));
 }
 /// A name around the last number in it, of at most 18 digits.
 struct Counted {

@@ -11,8 +11,9 @@ namespace meshwork::runtime {
 
 /// The files of one source, by name. `path` is a file, or the prefix of a
 /// Megatron pair. It may be a folder: its files that end in .bin, or with
-/// `isText` in .txt. Or a pattern with *, ? or [ that names match; of a
-/// Megatron pair the tokens alone. An error says what was looked for in vain.
+/// `isText` in .txt. Or a pattern with *, ? or [ that names match. Of tokens
+/// with an index or a mask the tokens alone. An error says what was looked for
+/// in vain.
 absl::StatusOr<std::vector<std::string>> dataFiles(const std::string &path,
                                                    bool isText);
 

@@ -167,6 +167,13 @@ absl::Status TokenFile::scan(uint64_t mostPieces,
       return status;
     if (k < spread)
       hash.add(bytes);
+    if (k < spread && masked) {
+      bytes.resize(count);
+      if (absl::Status status = masked->read(first, absl::MakeSpan(bytes));
+          !status.ok())
+        return status;
+      hash.add(bytes);
+    }
     found = found || std::find(ids.begin(), ids.end(),
                                static_cast<int32_t>(marks.token)) != ids.end();
   }
@@ -187,12 +194,14 @@ absl::Status TokenFile::scan(uint64_t mostPieces,
 absl::Status TokenFile::checkSpans(const SampleSpans &to) const {
   if (to.tokens.size() != sequence || to.targets.size() != sequence ||
       (!to.documents.empty() && to.documents.size() != sequence &&
-       to.documents.size() != uint64_t{sequence} + 1))
+       to.documents.size() != uint64_t{sequence} + 1) ||
+      (!to.counts.empty() && to.counts.size() != sequence))
     return absl::InvalidArgumentError(absl::StrCat(
         "sample needs room for ", sequence,
-        " tokens, targets and (or none, or one more) documents, got ",
-        to.tokens.size(), ", ", to.targets.size(), " and ",
-        to.documents.size()));
+        " tokens, targets, (or none, or one more) documents and (or none) "
+        "counts, got ",
+        to.tokens.size(), ", ", to.targets.size(), ", ", to.documents.size(),
+        " and ", to.counts.size()));
   if (!to.documents.empty() && marks.from == DocumentMarks::From::nowhere)
     return absl::InvalidArgumentError(absl::StrCat(
         quote(layout.file.path()),
@@ -210,6 +219,10 @@ absl::Status TokenFile::window(uint64_t start, const SampleSpans &to) const {
     return status;
   std::copy_n(ids.begin(), sequence, to.tokens.begin());
   std::copy_n(ids.begin() + 1, sequence, to.targets.begin());
+  std::fill(to.counts.begin(), to.counts.end(), 1);
+  if (masked && !to.counts.empty())
+    if (absl::Status status = masked->read(start + 1, to.counts); !status.ok())
+      return status;
   if (isByToken(marks))
     markByToken(marks, ids, to.documents);
   else
@@ -240,7 +253,11 @@ TokenFile::open(const TokenOptions &options, uint64_t pieces) {
           layout->file.path(), layout->numTokens, options.vocabulary);
       !status.ok())
     return status;
+  auto mask = TokenMask::openBeside(layout->file.path(), layout->numTokens);
+  if (!mask.ok())
+    return mask.status();
   auto source = std::make_unique<TokenFile>(*std::move(layout), options);
+  source->masked = *std::move(mask);
   if (absl::Status status = source->scan(pieces, options.stop); !status.ok())
     return status;
   return source;

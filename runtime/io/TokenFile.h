@@ -3,6 +3,7 @@
 #pragma once
 
 #include "runtime/io/TokenLayout.h"
+#include "runtime/io/TokenMask.h"
 
 namespace meshwork::runtime {
 
@@ -15,6 +16,7 @@ public:
   uint64_t numTokens() const { return layout.numTokens; }
   const std::string &path() const { return layout.file.path(); }
   const std::vector<std::string> &warnings() const { return doubts; }
+  const std::optional<TokenMask> &mask() const { return masked; }
   std::string identity() const;
   /// See TokenSource::sample: the window that begins at token `start`.
   absl::Status window(uint64_t start, const SampleSpans &to) const;
@@ -31,6 +33,7 @@ private:
   absl::Status checkSpans(const SampleSpans &to) const;
 
   TokenLayout layout;
+  std::optional<TokenMask> masked;
   uint64_t width;
   uint32_t vocabulary;
   uint32_t sequence;

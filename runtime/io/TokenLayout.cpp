@@ -11,6 +11,7 @@
 #include <absl/strings/str_cat.h>
 
 #include "lib/Text/FileKind.h"
+#include "runtime/io/TokenMask.h"
 
 namespace meshwork::runtime {
 namespace {
@@ -157,7 +158,7 @@ static bool isMegatronPrefix(const std::string &path) {
 
 std::vector<std::string> tokenFiles(const std::string &path) {
   if (isMegatronPrefix(path))
-    return {path + ".bin", path + ".idx"};
+    return {path + ".bin", path + ".idx", maskBeside(path + ".bin")};
   std::vector<std::string> files;
   if (!path.empty())
     files.push_back(path);
@@ -166,6 +167,8 @@ std::vector<std::string> tokenFiles(const std::string &path) {
     files.push_back(stem + ".idx");
   if (absl::EndsWith(path, ".idx"))
     files.push_back(stem + ".bin");
+  if (files.size() > 1)
+    files.push_back(maskBeside(stem + ".bin"));
   return files;
 }
 

@@ -40,6 +40,13 @@ public:
       sum += one.tokens;
     return sum;
   }
+  std::vector<std::string> masks() const override {
+    std::vector<std::string> names;
+    for (const auto &file : files)
+      if (file->mask())
+        names.push_back(file->mask()->path());
+    return names;
+  }
   const std::vector<SourceSummary> &sources() const override {
     return summaries;
   }

@@ -61,6 +61,8 @@ struct SampleSpans {
   absl::Span<int32_t> tokens, targets;
   /// May be empty, or have one more: of the token behind the last one.
   absl::Span<int32_t> documents = {};
+  /// May be empty: 1 where the target counts, 0 where a mask leaves it out.
+  absl::Span<unsigned char> counts = {};
 };
 
 /// A sample, counted in three ways.
@@ -89,8 +91,8 @@ struct SourceSummary {
   uint64_t leftOver = 0; // tokens behind the last windows of files
 };
 
-/// The files that TokenSource may read for `path`: it, and what may be the
-/// other half of a Megatron pair.
+/// The files that TokenSource may read for `path`: it, what may be the other
+/// half of a Megatron pair, and a mask.
 std::vector<std::string> tokenFiles(const std::string &path);
 
 /// Immutable once open; any number of threads may draw samples.
@@ -132,6 +134,10 @@ public:
                               const SampleSpans &to) const = 0;
 
   virtual uint64_t numTokens() const = 0; // of all files
+
+  /// The masks beside the files, x.mask.bin of x.bin: a byte for each token, 1
+  /// where it counts as a target. Where there is none all tokens count.
+  virtual std::vector<std::string> masks() const = 0;
 
   virtual const std::vector<SourceSummary> &sources() const = 0;
   /// How often so many samples read source `number`, in epochs.

@@ -19,15 +19,19 @@ public:
   SampleSpans spans();
   /// What an input of tokens is given of the sample, as Plan.fbs says.
   std::vector<int32_t> of(plan::InputKind kind) const;
-  /// How many of its targets are of the document of their token.
+  /// How many of its targets count for the loss.
   uint32_t innerTargets() const;
 
 private:
   /// Whether the token behind token `i` begins a document.
   bool endsDocument(size_t i) const;
+  /// Neither is the target of token `i` of another document, nor does a mask
+  /// leave it out.
+  bool hasTarget(size_t i) const { return counts[i] && !endsDocument(i); }
 
   std::vector<int32_t> tokens, targets;
   std::vector<int32_t> documents; // one more, of the last target; may be empty
+  std::vector<unsigned char> counts; // of targets; may be empty
 };
 
 } // namespace meshwork::runtime

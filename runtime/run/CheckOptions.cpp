@@ -121,6 +121,16 @@ absl::Status checkRanks(const plan::Plan &plan, const RunOptions &options,
   return absl::OkStatus();
 }
 
+absl::Status checkMasks(const plan::Plan &plan, const TokenSource &tokens) {
+  std::vector<std::string> masks = tokens.masks();
+  if (masks.empty() || plan::reads(plan, plan::InputKind::inner_targets))
+    return absl::OkStatus();
+  return usage(quote(masks[0]),
+               " leaves targets out of the loss, but the plan counts all: "
+               "compile it with --set batch.document_end_loss=false, or move "
+               "the mask away");
+}
+
 absl::StatusOr<DocumentMarks> documentMarks(const plan::Plan &plan,
                                             const RunOptions &o) {
   using From = DocumentMarks::From;

@@ -19,6 +19,9 @@ absl::Status checkRanks(const plan::Plan &plan, const RunOptions &options,
 /// --data-weights, one for each --data; none where it is not given.
 absl::StatusOr<std::vector<double>> dataWeights(const RunOptions &options);
 
+/// Masks beside the tokens need a plan that can leave targets out.
+absl::Status checkMasks(const plan::Plan &plan, const TokenSource &tokens);
+
 /// What tells documents apart, where the plan wants to know.
 absl::StatusOr<DocumentMarks> documentMarks(const plan::Plan &plan,
                                             const RunOptions &options);

@@ -43,6 +43,7 @@ absl::Status openTokens(const RunOptions &options, const DocumentMarks &marks,
   if (!tokens.ok())
     return fromIo(tokens.status());
   parts.tokens = std::move(*tokens);
+  MESHWORK_RETURN_IF_ERROR(checkMasks(plan, *parts.tokens));
   return agreeOnData(*parts.processes, *parts.tokens,
                      absl::StrJoin(options.data, ", "));
 }

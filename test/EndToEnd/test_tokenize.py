@@ -102,6 +102,37 @@ class Tokenize(unittest.TestCase):
         self.assertIn("32 bits", self.made("tokenizer.json", "a.jsonl", "--field", "body"))
         self.assertEqual((self.folder / "out.bin").stat().st_size, 4)
 
+    def test_prompts_and_answers(self):
+        self.write("a.jsonl", '{"q": "two?", "a": "yes"}\n{"a": "b", "q": ""}\n{"q": "c", "a": ""}\n')
+        for more, ends in (([], []), (["--end-of-document", "<end>"], [1])):
+            said = self.made("tokenizer.json", "a.jsonl", "--prompt", "q", "--answer", "a", *more)
+            self.assertIn("3 documents", said)
+            documents = read_pair(self.folder / "out")
+            self.assertEqual([bytes(one[:len(one) - len(ends)].astype(np.uint8)) for one in documents], [b"two?yes", b"b", b"c"])
+            self.assertEqual(list((self.folder / "out.mask.bin").read_bytes()),
+                             [0] * 4 + [1] * 3 + ends + [1] + ends + [0] + ends)
+        self.made("tokenizer.json", "b.txt")  # A mask of other tokens would stay.
+        self.assertFalse((self.folder / "out.mask.bin").exists())
+
+    def test_a_run_learns_answers_alone(self):
+        """The loss of a model that has learnt answers by heart falls to 0, whatever the prompts are."""
+        random = np.random.default_rng(1)
+        lines = [json.dumps({"q": "".join(map(chr, random.integers(97, 123, 24))), "a": "!" * 8}) for _ in range(200)]
+        self.write("a.jsonl", "\n".join(lines))
+        self.made("tokenizer.json", "a.jsonl", "--prompt", "q", "--answer", "a")
+        config = {**json.loads((shell.ROOT / "examples/gpt2-tiny.json").read_text()), "vocab_size": 257}
+        self.write("config.json", json.dumps(config))
+        self.write("s.toml", '[mesh]\naxes = ["dp=2"]\n[batch]\nglobal = 4\nmicro = 2\nsequence = 64\ndocument_end_loss = false\n')
+        self.space.must("meshwork", "compile", self.folder / "config.json", "--spec", self.folder / "s.toml", "-o",
+                        self.folder / "m.mwplan")
+        losses = []
+        for _ in range(2):
+            self.space.must("meshwork-run", "m.mwplan", "--data", "out", "--steps", 60, "--lr", "1e-2", "--metrics", "log.jsonl")
+            losses.append(json.loads(self.space.read("log.jsonl").splitlines()[-1])["loss"])
+            (self.folder / "out.mask.bin").unlink(missing_ok=True)
+        self.assertLess(losses[0], 0.2)
+        self.assertGreater(losses[1], 1)  # without a mask the prompts count, which nobody can foresee
+
     def test_a_long_text_is_one_document(self):
         """Of lines, and of one line without an end."""
         for text in (b"a line of some length\n" * 150000, b"x" * 3000000):
@@ -153,6 +184,9 @@ class Tokenize(unittest.TestCase):
         self.write("none.jsonl", "no json\n")
         self.write("deep.jsonl", "[" * 100000 + "\n")
         self.write("latin.txt", b"caf\xe9\n")
+        self.write("chat.jsonl", '{"messages": [{"role": "user", "content": "x"}]}\n')
+        self.write("out.mask.bin", "x")
+        (self.folder / "mask.jsonl").symlink_to("out.mask.bin")
         self.write("empty.txt", "")
         (self.folder / "dir.bin").mkdir()
         os.mkfifo(self.folder / "pipe.txt")
@@ -162,6 +196,16 @@ class Tokenize(unittest.TestCase):
                 (64, "expected a name that ends in .bin", "tokenizer.json", "b.txt", "-o", "x"),
                 (64, "is no token of the tokenizer", "tokenizer.json", "b.txt", "-o", "x.bin", "--end-of-document", "<eos>"),
                 (64, "would be overwritten", "tokenizer.json", "b.txt", "-o", "tokenizer.bin"),
+                (64, "--field excludes --prompt", "tokenizer.json", "a.jsonl", "-o", "x.bin", "--prompt", "a", "--answer", "b",
+                 "--field", "c"),
+                (64, "--prompt requires --answer", "tokenizer.json", "a.jsonl", "-o", "x.bin", "--prompt", "a"),
+                (64, "--answer requires --prompt", "tokenizer.json", "a.jsonl", "-o", "x.bin", "--answer", "a"),
+                (64, "are fields of .jsonl, found a plain text", "tokenizer.json", "b.txt", "-o", "x.bin", "--prompt", "a",
+                 "--answer", "b"),
+                (64, "would be overwritten", "tokenizer.json", "mask.jsonl", "-o", "out.bin"),
+                (65, 'has no text in "q", found "text"; give --prompt and --answer', "tokenizer.json", "a.jsonl", "-o", "x.bin",
+                 "--prompt", "q", "--answer", "text"),
+                (65, "chat templates are not applied", "tokenizer.json", "chat.jsonl", "-o", "x.bin"),
                 (65, "is no tokenizer.json", "b.txt", "b.txt", "-o", "x.bin"),
                 (65, 'bad.jsonl":2: has no text in "text"', "tokenizer.json", "bad.jsonl", "-o", "x.bin"),
                 (65, 'has no text in "body", found "text"', "tokenizer.json", "a.jsonl", "-o", "x.bin", "--field", "body"),

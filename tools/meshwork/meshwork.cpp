@@ -30,6 +30,7 @@ constexpr const char *compileExamples = R"(Examples:
   meshwork compile config.json --spec spec.toml --estimate)";
 constexpr const char *tokenizeExamples = R"(Examples:
   meshwork tokenize tokenizer.json books.jsonl -o books.bin
+  meshwork tokenize tokenizer.json questions.jsonl -o tuning.bin --prompt question --answer answer
   meshwork tokenize tokenizer.json *.txt -o texts.bin --end-of-document '<|endoftext|>'
 
 It runs a program in Python: python3, or what MESHWORK_PYTHON names.)";
@@ -176,8 +177,18 @@ CLI::App *addTokenize(CLI::App &app, TokenizeOptions &options) {
       ->add_option("-o,--output", options.output,
                    "the .bin to write, with an .idx and a .json beside it")
       ->required();
-  command->add_option("--field", options.field, "of .jsonl: what has the text")
-      ->capture_default_str();
+  CLI::Option *field =
+      command
+          ->add_option("--field", options.field, "of .jsonl: what has the text")
+          ->capture_default_str();
+  CLI::Option *prompt = command->add_option(
+      "--prompt", options.prompt,
+      "of .jsonl: what has a prompt, whose tokens count as no targets");
+  CLI::Option *answer = command->add_option(
+      "--answer", options.answer,
+      "what has its answer, whose tokens do: .mask.bin tells them apart");
+  prompt->needs(answer)->excludes(field)->check(meshwork::cli::notEmpty());
+  answer->needs(prompt)->check(meshwork::cli::notEmpty());
   command->add_option("--end-of-document", options.endOfDocument,
                       "a token to put behind each document");
   return command;

@@ -2,6 +2,7 @@
 
 Reads JSON lines (a document each, in a field) and texts (a document each file), writes a Megatron pair: OUT.bin with the
 ids, 16 bits each where the vocabulary allows, and OUT.idx with where documents begin. OUT.json tells by which tokenizer.
+With --prompt and --answer OUT.mask.bin has a byte for each token: 1 where it is of an answer, and so counts as a target.
 Batches are read, encoded by all cores and written; two are in memory. Files appear under their names at the end.
 """
 import argparse
@@ -17,6 +18,7 @@ import time
 
 PIECE_BYTES, BATCH_BYTES, BATCH_PIECES = 1 << 20, 4 << 20, 4096
 LONGEST_LINE = 256 << 20
+ENDINGS = (".json", ".idx", ".mask.bin", ".bin")  # the tokens last: whoever sees them has the rest
 USAGE, DATA, NO_INPUT, UNAVAILABLE, CANNOT_CREATE, INPUT_OUTPUT = 64, 65, 66, 69, 73, 74
 
 
@@ -57,12 +59,15 @@ def text_of(data, path, where):
 
 
 class Input:
-    """Pieces of documents: (text, whether its document ends with it)."""
+    """Pieces of documents: (text, whether its document ends with it, whether its tokens count as targets). A document
+    of JSON has a piece for each of `fields`, of which the last counts."""
 
-    def __init__(self, path, field):
-        self.path, self.field, self.read = path, field, 0
+    def __init__(self, path, fields):
+        self.path, self.fields, self.read = path, fields, 0
         if not path.endswith((".jsonl", ".txt")):
             raise Failure(USAGE, f"{quote(path)}: expected a name that ends in .jsonl or .txt")
+        if len(fields) > 1 and not path.endswith(".jsonl"):
+            raise Failure(USAGE, f"{quote(path)}: --prompt and --answer are fields of .jsonl, found a plain text")
 
     def pieces(self):
         with opened(self.path) as file:
@@ -74,7 +79,9 @@ class Input:
                 raise Failure(DATA, f"{quote(self.path)}:{number}: has more than {LONGEST_LINE} bytes")
             self.read += len(line)
             if line.strip():
-                yield self._document(text_of(line, self.path, f"line {number}"), number), True
+                *prompts, answer = self._document(text_of(line, self.path, f"line {number}"), number)
+                yield from ((prompt, False, False) for prompt in prompts)
+                yield answer, True, True
 
     def _document(self, line, number):
         where = f"{quote(self.path)}:{number}"
@@ -82,10 +89,16 @@ class Input:
             record = json.loads(line)
         except (ValueError, RecursionError) as error:
             raise Failure(DATA, f"{where}: is no JSON: {error}") from None
-        if not isinstance(record, dict) or not isinstance(record.get(self.field), str):
-            keys = ", ".join(map(quote, list(record)[:8])) if isinstance(record, dict) else type(record).__name__
-            raise Failure(DATA, f"{where}: has no text in {quote(self.field)}, found {keys}; give --field")
-        return record[self.field]
+        for field in self.fields:
+            if not isinstance(record, dict) or not isinstance(record.get(field), str):
+                keys = ", ".join(map(quote, list(record)[:8])) if isinstance(record, dict) else type(record).__name__
+                raise Failure(DATA, f"{where}: has no text in {quote(field)}, found {keys}; {self._advice(record)}")
+        return [record[field] for field in self.fields]
+
+    def _advice(self, record):
+        if isinstance(record, dict) and isinstance(record.get("messages", record.get("conversations")), list):
+            return "chat templates are not applied: write each prompt and each answer as a text, and give --prompt and --answer"
+        return "give --field" if len(self.fields) == 1 else "give --prompt and --answer"
 
     def _text(self, file):
         """Cut at ends of lines, so that a text may be of any length."""
@@ -93,7 +106,7 @@ class Input:
         while piece:
             end = self.read
             following = self._piece(file)
-            yield text_of(piece, self.path, f"what ends at byte {end}"), not following
+            yield text_of(piece, self.path, f"what ends at byte {end}"), not following, True
             piece = following
 
     def _piece(self, file):
@@ -105,29 +118,35 @@ class Input:
 
 
 class Pair:
-    """OUT.bin and OUT.idx, under other names until `finish`. Lists that grow with the text are files, too."""
+    """OUT.bin, OUT.idx and where it is wanted OUT.mask.bin, under other names until `finish`. Lists that grow with the text
+    are files, too."""
 
-    def __init__(self, out, vocabulary):
+    def __init__(self, out, vocabulary, has_mask):
         self.code, self.kind = ("H", 8) if vocabulary <= 1 << 16 else ("i", 4)  # Megatron's numbers of types
-        self.paths = {ending: out.with_suffix(ending) for ending in (".bin", ".idx", ".json")}
+        self.paths = {ending: out.with_suffix(ending) for ending in ENDINGS}
         for path in self.paths.values():
             if path.is_dir():
                 raise Failure(CANNOT_CREATE, f"{quote(path)}: is a folder")
         self.parts = {ending: out.with_name(f".{out.stem}{ending}.partial-{os.getpid()}")
                       for ending in (*self.paths, ".lengths", ".documents")}
         self.tokens = self.sequences = self.documents = 0
-        self.ids = self.lengths = self.starts = None
+        self.ids = self.lengths = self.starts = self.mask = None
+        self.has_mask = has_mask
 
     def open(self):
         self.ids, self.lengths, self.starts = (open(self.parts[ending], "x+b") for ending in (".bin", ".lengths", ".documents"))
+        if self.has_mask:
+            self.mask = open(self.parts[".mask.bin"], "xb")
         self._begin_document()
 
     def _begin_document(self):
         """Or ends the last one: so many sequences are before it."""
         self.starts.write(struct.pack("<q", self.sequences))
 
-    def add(self, ids, ends):
+    def add(self, ids, ends, counts):
         array.array(self.code, ids).tofile(self.ids)
+        if self.mask:
+            self.mask.write((b"\1" if counts else b"\0") * len(ids))
         self.lengths.write(struct.pack("<i", len(ids)))
         self.tokens += len(ids)
         self.sequences += 1
@@ -139,10 +158,16 @@ class Pair:
         self._write_index()
         self.parts[".json"].write_text(json.dumps({**told, "tokens": self.tokens, "documents": self.documents}, indent=1) + "\n")
         self.ids.close()
-        for ending in (".json", ".idx", ".bin"):  # the tokens last: whoever sees them has the rest
+        if self.mask:
+            self.mask.close()
+        for ending in ENDINGS:
+            if ending == ".mask.bin" and not self.mask:
+                continue
             with open(self.parts[ending], "rb") as file:
                 os.fsync(file.fileno())
             self.parts[ending].replace(self.paths[ending])
+        if not self.mask:  # It is of other tokens.
+            self.paths[".mask.bin"].unlink(missing_ok=True)
 
     def _write_index(self):
         width, offset = array.array(self.code).itemsize, 0
@@ -165,7 +190,7 @@ class Pair:
         yield from iter(lambda: file.read(1 << 20), b"")
 
     def drop(self):
-        for file in (self.ids, self.lengths, self.starts):
+        for file in (self.ids, self.lengths, self.starts, self.mask):
             if file:
                 file.close()
         for path in self.parts.values():
@@ -214,13 +239,13 @@ def encode(tokenizer, inputs, pair, end, bar):
     behind = [] if end is None else [end]
 
     def write(batch, found):
-        for one, (_, ends) in zip(found.result(), batch):
-            pair.add(one.ids + behind if ends else one.ids, ends)
+        for one, (_, ends, counts) in zip(found.result(), batch):
+            pair.add(one.ids + behind if ends else one.ids, ends, counts)
 
     with concurrent.futures.ThreadPoolExecutor(1) as worker:
         before = None
         for batch in batches(inputs, bar):
-            found = worker.submit(all_of, [text for text, _ in batch], add_special_tokens=False)
+            found = worker.submit(all_of, [text for text, _, _ in batch], add_special_tokens=False)
             if before:
                 write(*before)
             before = batch, found
@@ -245,7 +270,7 @@ def check_names(out, inputs, tokenizer):
     if not inputs:
         raise Failure(USAGE, "no file of text is given")
     for path in (tokenizer, *inputs):
-        for ending in (".bin", ".idx", ".json"):
+        for ending in ENDINGS:
             if out.with_suffix(ending).exists() and os.path.exists(path) and os.path.samefile(path, out.with_suffix(ending)):
                 raise Failure(USAGE, f"{quote(path)}: would be overwritten by -o {quote(out)}; give another name")
 
@@ -253,7 +278,10 @@ def check_names(out, inputs, tokenizer):
 def run(arguments):
     out = pathlib.Path(arguments.output)
     check_names(out, arguments.text, arguments.tokenizer)
-    inputs = [Input(path, arguments.field) for path in arguments.text]
+    if bool(arguments.prompt) != bool(arguments.answer):
+        raise Failure(USAGE, "--prompt and --answer need each other")
+    fields = [arguments.prompt, arguments.answer] if arguments.prompt else [arguments.field]
+    inputs = [Input(path, fields) for path in arguments.text]
     tokenizer, digest = read_tokenizer(arguments.tokenizer)
     tokenizer.no_truncation()
     tokenizer.no_padding()
@@ -266,7 +294,7 @@ def run(arguments):
     for path in arguments.text:
         opened(path).close()
     bar = Bar(sum(os.path.getsize(path) for path in arguments.text))
-    pair = Pair(out, vocabulary)
+    pair = Pair(out, vocabulary, has_mask=len(fields) > 1)
     try:
         pair.open()
         encode(tokenizer, inputs, pair, end, bar)
@@ -290,6 +318,8 @@ def main():
     parser.add_argument("-o", "--output", required=True)
     parser.add_argument("--field", default="text")
     parser.add_argument("--end-of-document")
+    parser.add_argument("--prompt")
+    parser.add_argument("--answer")
     try:
         run(parser.parse_args())
     except Failure as failure:

@@ -218,8 +218,14 @@ TEST_F(DocumentsTest, SpansMustFit) {
   EXPECT_TRUE(sample(*with, 9).ok());
   EXPECT_TRUE(sample(*with, 0).ok());
   expectError(sample(*with, 7), StatusCode::kInvalidArgument,
-              "needs room for 8 tokens, targets and (or none, or one more) "
-              "documents, got 8, 8 and 7");
+              "needs room for 8 tokens, targets, (or none, or one more) "
+              "documents and (or none) counts, got 8, 8, 7 and 0");
+  std::vector<unsigned char> counts(sequence - 1);
+  expectError(
+      with->sample(
+          1, {1, 1},
+          {absl::MakeSpan(a), absl::MakeSpan(b), {}, absl::MakeSpan(counts)}),
+      StatusCode::kInvalidArgument, "got 8, 8, 0 and 7");
   expectError(sample(*without, 8), StatusCode::kInvalidArgument,
               "the file was opened without");
 }

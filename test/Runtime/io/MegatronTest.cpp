@@ -89,9 +89,10 @@ TEST_F(MegatronTest, ReadsAPrefixAsMegatronDoes) {
     return TokenSource::open({path(name), "", "", 20, 8});
   };
   EXPECT_TRUE(opened("corpus").ok()) << opened("corpus").status();
-  EXPECT_THAT(
-      tokenFiles(path("corpus")),
-      testing::ElementsAre(path("corpus") + ".bin", path("corpus") + ".idx"));
+  EXPECT_THAT(tokenFiles(path("corpus")),
+              testing::ElementsAre(path("corpus") + ".bin",
+                                   path("corpus") + ".idx",
+                                   path("corpus") + ".mask.bin"));
   std::filesystem::create_directory(path("corpus"));
   EXPECT_TRUE(opened("corpus").ok());
   std::filesystem::remove(path("corpus"));

@@ -39,6 +39,9 @@ int tokenize(const TokenizeOptions &options) {
                                     "--field=" + options.field};
   if (!options.endOfDocument.empty())
     words.push_back("--end-of-document=" + options.endOfDocument);
+  if (!options.prompt.empty())
+    words.insert(words.end(),
+                 {"--prompt=" + options.prompt, "--answer=" + options.answer});
   words.insert(words.end(), {"--", options.tokenizer});
   words.insert(words.end(), options.text.begin(), options.text.end());
   std::vector<char *> arguments;

@@ -12,6 +12,9 @@ struct TokenizeOptions {
   std::string output;
   std::string field = "text";
   std::string endOfDocument; // "": none
+  /// Fields of two texts of a document, of which the second one's tokens count
+  /// as targets; "": all of `field` do.
+  std::string prompt, answer;
 };
 
 /// Does not return where the program starts; else its exit code.
