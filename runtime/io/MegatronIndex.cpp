@@ -6,11 +6,14 @@
 //   against the .bin file once, here.
 #include "runtime/io/TokenLayout.h"
 
+#include <algorithm>
 #include <cstring>
 #include <optional>
 #include <utility>
 
 #include <absl/strings/str_cat.h>
+
+#include "lib/Plan/StatusMacros.h"
 
 namespace meshwork::runtime {
 namespace {
@@ -18,11 +21,9 @@ namespace {
 constexpr char magic[9] = {'M', 'M', 'I', 'D', 'I', 'D', 'X', 0, 0};
 constexpr uint64_t headerBytes = 34;
 
-struct Index {
+struct Header {
   TokenType type;
-  std::vector<int32_t> lengths;
-  std::vector<int64_t> offsets;
-  std::vector<int64_t> documents;
+  uint64_t sequences, documents;
 };
 
 absl::Status broken(const InputFile &file, const std::string &what) {
@@ -60,17 +61,7 @@ std::optional<uint64_t> bytesWithoutModes(uint64_t sequences,
   return both ? checkedAdd(*both, headerBytes) : std::nullopt;
 }
 
-template <typename T>
-absl::Status readVector(const InputFile &file, uint64_t &offset, uint64_t count,
-                        std::vector<T> &to) {
-  to.resize(count); // the caller compared count with the file's size
-  uint64_t bytes = count * sizeof(T);
-  absl::Status status = file.readAt(offset, to.data(), bytes);
-  offset += bytes;
-  return status;
-}
-
-absl::StatusOr<Index> readIndex(const InputFile &file) {
+absl::StatusOr<Header> readHeader(const InputFile &file) {
   if (file.size() < headerBytes)
     return broken(file, absl::StrCat("is ", file.size(),
                                      " bytes, expected at least 34; it was cut "
@@ -100,56 +91,123 @@ absl::StatusOr<Index> readIndex(const InputFile &file) {
                                documents, " documents, which ", file.size(),
                                " bytes do not hold exactly; it was cut "
                                "off or its header is wrong"));
-  Index index;
-  index.type = *type;
-  uint64_t offset = headerBytes;
-  for (absl::Status status :
-       {readVector(file, offset, sequences, index.lengths),
-        readVector(file, offset, sequences, index.offsets),
-        readVector(file, offset, documents, index.documents)})
-    if (!status.ok())
-      return status;
-  return index;
+  return Header{*type, sequences, documents};
 }
 
-absl::Status checkDocuments(const InputFile &file, const Index &index) {
-  int64_t previous = 0;
-  int64_t sequences = static_cast<int64_t>(index.lengths.size());
-  if (index.documents.empty() || index.documents[0] != 0)
-    return broken(file, "has no document that starts at sequence 0");
-  for (size_t i = 0; i < index.documents.size(); ++i) {
-    int64_t start = index.documents[i];
+/// Reads the sections of a file behind each other, a piece at a time: each byte
+/// once, whatever the file's size.
+class FrontToBack {
+public:
+  FrontToBack(const InputFile &file, uint64_t offset)
+      : file(file), offset(offset) {}
+
+  /// `use` gets the number and the value of each of `count`, until it fails.
+  template <typename T, typename Use>
+  absl::Status each(uint64_t count, const Use &use) {
+    constexpr uint64_t mostAtOnce = 1 << 16;
+    std::vector<T> piece;
+    for (uint64_t done = 0; done < count; done += piece.size()) {
+      piece.resize(std::min(mostAtOnce, count - done));
+      uint64_t bytes = piece.size() * sizeof(T);
+      MESHWORK_RETURN_IF_ERROR(file.readAt(offset, piece.data(), bytes));
+      offset += bytes;
+      for (uint64_t i = 0; i < piece.size(); ++i)
+        MESHWORK_RETURN_IF_ERROR(use(done + i, piece[i]));
+    }
+    return absl::OkStatus();
+  }
+
+private:
+  const InputFile &file;
+  uint64_t offset;
+};
+
+/// What the index says, as it is read. Of each section only the lengths stay,
+/// until the documents are counted by them.
+class IndexReader {
+public:
+  IndexReader(const InputFile &index, const Header &header,
+              const InputFile &binary)
+      : index(index), header(header), binary(binary),
+        width(widthOf(header.type)), sections(index, headerBytes) {
+    layout.type = header.type;
+  }
+
+  absl::Status read(bool withDocuments) {
+    lengths.reserve(header.sequences); // compared with the file's size
+    MESHWORK_RETURN_IF_ERROR(
+        sections.each<int32_t>(header.sequences, [&](uint64_t, int32_t length) {
+          lengths.push_back(length);
+          return absl::OkStatus();
+        }));
+    MESHWORK_RETURN_IF_ERROR(sections.each<int64_t>(
+        header.sequences, [&](uint64_t i, int64_t offset) {
+          return addSequence(i, lengths[i], offset);
+        }));
+    if (header.documents == 0)
+      return broken(index, "has no document that starts at sequence 0");
+    MESHWORK_RETURN_IF_ERROR(sections.each<int64_t>(
+        header.documents, [&](uint64_t i, int64_t start) {
+          return addDocument(i, start, withDocuments);
+        }));
+    // The writer puts the number of sequences after each document's last one.
+    if (withDocuments && header.documents < 2)
+      return broken(index,
+                    "ends no document, so it does not tell documents apart; "
+                    "give --document-begin or --document-end");
+    layout.numDocuments = header.documents - 1;
+    return absl::OkStatus();
+  }
+  TokenLayout take() && { return std::move(layout); }
+
+private:
+  absl::Status addSequence(uint64_t i, int64_t length, int64_t offset) {
+    auto begin = static_cast<uint64_t>(offset);
+    std::optional<uint64_t> end =
+        checkedAdd(begin, static_cast<uint64_t>(length) * width);
+    if (length < 0 || offset < 0 || !end || *end > binary.size())
+      return broken(index, absl::StrCat("puts sequence ", i, " of ", length,
+                                        " tokens at byte ", offset, ", but ",
+                                        quote(binary.path()), " has ",
+                                        binary.size(), " bytes"));
+    if (length == 0)
+      return absl::OkStatus();
+    if (begin != next)
+      layout.extents.push_back({layout.numTokens, begin});
+    next = *end;
+    // 2^31 tokens a sequence, and as many sequences as bytes: no overflow.
+    layout.numTokens += static_cast<uint64_t>(length);
+    return absl::OkStatus();
+  }
+
+  /// Where each document that has tokens begins; the last may be the end.
+  absl::Status addDocument(uint64_t i, int64_t start, bool isWanted) {
+    auto sequences = static_cast<int64_t>(header.sequences);
+    if (i == 0 && start != 0)
+      return broken(index, "has no document that starts at sequence 0");
     if (start < previous || start > sequences)
-      return broken(file,
+      return broken(index,
                     absl::StrCat("starts document ", i, " at sequence ", start,
                                  ", expected ", previous, " to ", sequences));
-    previous = start;
-  }
-  return absl::OkStatus();
-}
-
-/// The writer puts the number of sequences after each document's last one.
-absl::Status checkEnds(const InputFile &file, const Index &index) {
-  if (index.documents.size() > 1)
+    for (; previous < start; ++previous)
+      token += static_cast<uint64_t>(lengths[static_cast<size_t>(previous)]);
+    auto &documents = layout.documents;
+    if (isWanted && (documents.empty() || documents.back() != token))
+      documents.push_back(token);
     return absl::OkStatus();
-  return broken(file, "ends no document, so it does not tell documents apart; "
-                      "give --document-begin or --document-end");
-}
-
-/// Where each document that has tokens begins; the last may be the end.
-std::vector<uint64_t> firstTokens(const Index &index) {
-  std::vector<uint64_t> first;
-  uint64_t token = 0;
-  int64_t sequence = 0;
-  for (int64_t start : index.documents) {
-    for (; sequence < start; ++sequence)
-      token +=
-          static_cast<uint64_t>(index.lengths[static_cast<size_t>(sequence)]);
-    if (first.empty() || first.back() != token)
-      first.push_back(token);
   }
-  return first;
-}
+
+  const InputFile &index;
+  Header header;
+  const InputFile &binary;
+  uint64_t width;
+  FrontToBack sections;
+  std::vector<int32_t> lengths;
+  TokenLayout layout;
+  uint64_t next = ~uint64_t{0}; // where a sequence would continue the extent
+  int64_t previous = 0;         // sequences before the document at hand
+  uint64_t token = 0;           // its first one
+};
 
 } // namespace
 
@@ -163,39 +221,13 @@ bool isMegatronIndex(const InputFile &file) {
 absl::StatusOr<TokenLayout> readMegatronIndex(const InputFile &index,
                                               InputFile binary,
                                               bool withDocuments) {
-  absl::StatusOr<Index> read = readIndex(index);
-  if (!read.ok())
-    return read.status();
-  if (absl::Status status = checkDocuments(index, *read); !status.ok())
-    return status;
-  TokenLayout layout;
-  layout.type = read->type;
-  uint64_t width = widthOf(layout.type);
-  uint64_t next = ~uint64_t{0}; // where a sequence would continue the extent
-  for (size_t i = 0; i < read->lengths.size(); ++i) {
-    int64_t length = read->lengths[i], offset = read->offsets[i];
-    uint64_t begin = static_cast<uint64_t>(offset);
-    std::optional<uint64_t> end =
-        checkedAdd(begin, static_cast<uint64_t>(length) * width);
-    if (length < 0 || offset < 0 || !end || *end > binary.size())
-      return broken(index, absl::StrCat("puts sequence ", i, " of ", length,
-                                        " tokens at byte ", offset, ", but ",
-                                        quote(binary.path()), " has ",
-                                        binary.size(), " bytes"));
-    if (length == 0)
-      continue;
-    if (begin != next)
-      layout.extents.push_back({layout.numTokens, begin});
-    next = *end;
-    // 2^31 tokens a sequence, and as many sequences as bytes: no overflow.
-    layout.numTokens += static_cast<uint64_t>(length);
-  }
+  absl::StatusOr<Header> header = readHeader(index);
+  if (!header.ok())
+    return header.status();
+  IndexReader reader(index, *header, binary);
+  MESHWORK_RETURN_IF_ERROR(reader.read(withDocuments));
+  TokenLayout layout = std::move(reader).take();
   layout.file = std::move(binary);
-  if (!withDocuments)
-    return layout;
-  if (absl::Status status = checkEnds(index, *read); !status.ok())
-    return status;
-  layout.documents = firstTokens(*read);
   return layout;
 }
 

@@ -3,6 +3,7 @@
 #pragma once
 
 #include <cstdint>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -49,6 +50,7 @@ struct TokenLayout {
   std::vector<TokenExtent> extents; // by firstToken, the first is 0
   /// The first token of each document, ascending; only when the index is asked.
   std::vector<uint64_t> documents;
+  std::optional<uint64_t> numDocuments; // of a file whose index tells
 };
 
 /// Recognises the format of `options.path` and checks its structure, not the
