@@ -20,6 +20,8 @@ public:
   /// is `largest`. Pieces begin at even tokens.
   void see(const unsigned char *bytes, uint64_t count, int64_t largest);
 
+  int64_t largestSeen() const { return largest; }
+
   /// After all pieces. kDataLoss: ids of twice or four times the width were
   /// cut in two.
   absl::Status verdict() const;

@@ -167,6 +167,7 @@ absl::Status TokenFile::scan(uint64_t mostPieces,
       return status;
     if (k < spread)
       hash.add(bytes);
+    checked += k < spread ? count : 0;
     if (k < spread && masked) {
       bytes.resize(count);
       if (absl::Status status = masked->read(first, absl::MakeSpan(bytes));
@@ -180,6 +181,7 @@ absl::Status TokenFile::scan(uint64_t mostPieces,
   if (absl::Status status = look.verdict(); !status.ok())
     return status;
   doubts = look.warnings();
+  largestSeen = look.largestSeen();
   fingerprint = hash.value();
   if (found)
     return absl::OkStatus();

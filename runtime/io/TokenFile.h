@@ -18,6 +18,10 @@ public:
   const std::vector<std::string> &warnings() const { return doubts; }
   const std::optional<TokenMask> &mask() const { return masked; }
   std::string identity() const;
+  /// The largest id of what was checked, and how many tokens that were.
+  int64_t largest() const { return largestSeen; }
+  uint64_t numChecked() const { return checked; }
+  std::optional<uint64_t> numDocuments() const { return layout.numDocuments; }
   /// See TokenSource::sample: the window that begins at token `start`.
   absl::Status window(uint64_t start, const SampleSpans &to) const;
 
@@ -39,7 +43,8 @@ private:
   uint32_t sequence;
   DocumentMarks marks;
   std::vector<std::string> doubts;
-  uint64_t fingerprint = 0;
+  uint64_t fingerprint = 0, checked = 0;
+  int64_t largestSeen = -1;
 };
 
 } // namespace meshwork::runtime

@@ -57,6 +57,7 @@ public:
   std::string identity() const override;
 
 private:
+  void summarize(const SourceOptions &options);
   /// No file by two names: it would be read twice as often in silence.
   absl::Status checkTwice() const;
 
@@ -141,16 +142,27 @@ absl::Status FilesOfTokens::share(const SourceOptions &options) {
         made.status().code(),
         absl::StrCat("--data-weights: ", made.status().message()));
   sampling = *std::move(made);
-  for (size_t s = 0; s < how.tokens.size(); ++s) {
-    SourceSummary one{options.paths[s], how.tokens[s].size()};
-    for (uint64_t tokens : how.tokens[s]) {
-      one.tokens += tokens;
-      one.leftOver += (tokens - 1) % how.sequence;
+  summarize(options);
+  return absl::OkStatus();
+}
+
+void FilesOfTokens::summarize(const SourceOptions &options) {
+  auto file = files.begin();
+  for (size_t s = 0; s < names.size(); ++s) {
+    SourceSummary one{options.paths[s], names[s].size()};
+    for (size_t i = 0; i < names[s].size(); ++i, ++file) {
+      const TokenFile &its = **file;
+      one.tokens += its.numTokens();
+      one.leftOver += (its.numTokens() - 1) % options.each.sequence;
+      one.largest = std::max(one.largest, its.largest());
+      one.checked += its.numChecked();
+      one.documents = one.documents && its.numDocuments()
+                          ? std::optional(*one.documents + *its.numDocuments())
+                          : std::nullopt;
     }
     one.windows = sampling.windowsOf(s);
     summaries.push_back(one);
   }
-  return absl::OkStatus();
 }
 
 /// Of one file its own, as checkpoints of one have it.

@@ -17,6 +17,7 @@
 #include <atomic>
 #include <cstdint>
 #include <memory>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -89,6 +90,10 @@ struct SourceSummary {
   uint64_t files = 0, tokens = 0;
   uint64_t windows = 0;  // one behind the other
   uint64_t leftOver = 0; // tokens behind the last windows of files
+  int64_t largest = -1;  // id, of the tokens that `open` has checked
+  uint64_t checked = 0;  // so many
+  /// Where all of its files have an index that tells.
+  std::optional<uint64_t> documents = 0;
 };
 
 /// The files that TokenSource may read for `path`: it, what may be the other

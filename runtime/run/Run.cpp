@@ -54,25 +54,41 @@ void warnOfTokens(const TrainerParts &parts) {
       parts.reporter->warn("--data " + line);
 }
 
-/// What a run reads, where that is not one file from random places.
+/// "largest id 255 of a vocabulary of 256".
+std::string idsText(const SourceSummary &source, uint32_t vocabulary) {
+  return absl::StrCat("largest id ", source.largest,
+                      source.checked < source.tokens
+                          ? absl::StrCat(" (of ",
+                                         counted(source.checked, "token"),
+                                         " that were looked at)")
+                          : std::string(),
+                      " of a vocabulary of ", vocabulary);
+}
+
+/// How often a run reads a source, where that is known.
+std::string epochsText(const SourceSummary &source, double reads,
+                       uint64_t steps) {
+  return absl::StrCat(" and ", counted(source.leftOver, "token"),
+                      " behind the last of a file, which are not read; in ",
+                      counted(steps, "step"),
+                      absl::StrFormat(" it is read %.3g times", reads));
+}
+
+/// What a run reads, a line for each source.
 void tellSources(const RunOptions &options, const TrainerParts &parts) {
-  if (!parts.tokens ||
-      (options.order == "random" && parts.tokens->sources().size() == 1 &&
-       parts.tokens->sources()[0].files == 1))
+  if (!parts.tokens)
     return;
-  uint64_t samples = options.steps * parts.plan->plan().global_batch();
-  bool isByEpochs = options.order == "epochs";
+  const plan::Plan &plan = parts.plan->plan();
+  uint64_t samples = options.steps * plan.global_batch();
   for (size_t i = 0; i < parts.tokens->sources().size(); ++i) {
     const SourceSummary &one = parts.tokens->sources()[i];
     std::string line = absl::StrCat(
-        "--data ", quote(one.name), ": ", counted(one.files, "file"), ", ",
-        counted(one.tokens, "token"), ", ", counted(one.windows, "window"));
-    if (isByEpochs)
-      absl::StrAppend(&line, " and ", counted(one.leftOver, "token"),
-                      " behind the last of a file, which are not read; in ",
-                      counted(options.steps, "step"),
-                      absl::StrFormat(" it is read %.3g times",
-                                      parts.tokens->readsOf(i, samples)));
+        "data ", quote(one.name), ": ", counted(one.files, "file"), ", ",
+        counted(one.tokens, "token"), ", ", idsText(one, plan.vocabulary()),
+        one.documents ? ", " + counted(*one.documents, "document") : "", ", ",
+        counted(one.windows, "window"));
+    if (options.order == "epochs")
+      line += epochsText(one, parts.tokens->readsOf(i, samples), options.steps);
     parts.reporter->note(line);
   }
 }

@@ -168,7 +168,10 @@ class Tokenize(unittest.TestCase):
             return subprocess.run([str(shell.BIN / "meshwork-run"), "m.mwplan", "--data", "out.bin", "--steps", "1"],
                                   cwd=self.folder, capture_output=True, text=True)
 
-        self.assertEqual(run().returncode, 0)
+        done = run()
+        self.assertEqual(done.returncode, 0)
+        self.assertRegex(done.stdout, r'(?m)^data "out.bin": 1 file, \d+ tokens, largest id \d+ of a vocabulary of 257, '
+                                      r'2 documents, \d+ windows$')
         told = json.loads((self.folder / "out.json").read_text())
         for change, said in (({"vocabulary": 300}, "is of a tokenizer with 300 ids"), ({"tokens": 3}, "tells of 3: they are of two")):
             self.write("out.json", json.dumps({**told, **change}))

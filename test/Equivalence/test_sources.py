@@ -2,6 +2,7 @@
 batch, under MPI; and what is refused."""
 import os
 import pathlib
+import re
 import shutil
 import subprocess
 import unittest
@@ -146,9 +147,21 @@ class Sources(unittest.TestCase):
 
     def test_what_is_read_is_told(self):
         run = self.train(self.plan(), [[0], [1, 2]], ["--order", "epochs", "--data-weights", "1,3"], 3)
-        self.assertRegex(run.said, r'--data "\S*a.bin": 1 file, 700 tokens, 30 windows and 9 tokens behind the last of a '
-                                     r'file, which are not read; in 3 steps it is read 0.15 times')
-        self.assertRegex(run.said, r'--data "\S*\[bc\].bin": 2 files, 210 tokens, 8 windows and 24 tokens')
+        largest = [max(int(np.fromfile(file, "<u2").max()) for file in files) for files in (self.files[:1], self.files[1:])]
+        self.assertRegex(run.said, rf'data "\S*a.bin": 1 file, 700 tokens, largest id {largest[0]} of a vocabulary of {configs.GPT2["vocab_size"]}, '
+                                   '30 windows and 9 tokens behind the last of a file, which are not read; in 3 steps it is '
+                                   'read 0.15 times')
+        self.assertRegex(run.said, rf'data "\S*\[bc\].bin": 2 files, 210 tokens, largest id {largest[1]} of a vocabulary of '
+                                   rf'{configs.GPT2["vocab_size"]}, 8 windows and 24 tokens')
+        self.assertEqual(len(re.findall("(?m)^data ", run.said)), 2)
+
+    def test_a_large_file_is_looked_at_in_part(self):
+        path = self.space.file(".bin")
+        with open(path, "wb") as file:
+            file.truncate(1 << 30)
+        said = self.space.must("meshwork-run", self.plan(), "--steps", 1, "--data-type", "u16", "--data", path).stdout
+        self.assertIn(f'{1 << 29} tokens, largest id 0 (of {64 << 19} tokens that were looked at) of a vocabulary of {configs.GPT2["vocab_size"]}, ',
+                      said)
 
     def refused(self, *options, returncode=64):
         done = self.space.call("meshwork-run", self.plan(), "--steps", 1, "--data-type", "u16", *options)
