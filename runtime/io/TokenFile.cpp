@@ -214,22 +214,57 @@ absl::Status TokenFile::checkSpans(const SampleSpans &to) const {
 absl::Status TokenFile::window(uint64_t start, const SampleSpans &to) const {
   if (absl::Status status = checkSpans(to); !status.ok())
     return status;
+  return readSample(packed ? packed->samples[start]
+                           : Packing::Sample{start, uint64_t{sequence} + 1},
+                    to);
+}
+
+/// Behind the tokens of the sample is padding.
+absl::Status TokenFile::readSample(Packing::Sample which,
+                                   const SampleSpans &to) const {
   std::vector<unsigned char> bytes;
   std::vector<int32_t> ids(uint64_t{sequence} + 1);
-  if (absl::Status status = read(start, ids.size(), bytes, ids.data());
+  if (absl::Status status = read(which.first, which.count, bytes, ids.data());
       !status.ok())
     return status;
   std::copy_n(ids.begin(), sequence, to.tokens.begin());
   std::copy_n(ids.begin() + 1, sequence, to.targets.begin());
-  std::fill(to.counts.begin(), to.counts.end(), 1);
-  if (masked && !to.counts.empty())
-    if (absl::Status status = masked->read(start + 1, to.counts); !status.ok())
-      return status;
   if (isByToken(marks))
     markByToken(marks, ids, to.documents);
   else
-    markByIndex(layout.documents, start, to.documents);
-  return absl::OkStatus();
+    markByIndex(layout.documents, which.first, to.documents);
+  for (uint64_t i = which.count; i < to.documents.size(); ++i)
+    to.documents[i] = static_cast<int32_t>(which.count);
+  return readCounts(which, to.counts);
+}
+
+absl::Status TokenFile::readCounts(Packing::Sample which,
+                                   absl::Span<unsigned char> counts) const {
+  if (counts.empty())
+    return absl::OkStatus();
+  uint64_t numTargets = which.count - 1;
+  std::fill(counts.begin(), counts.end(), 0);
+  std::fill_n(counts.begin(), numTargets, 1);
+  return masked ? masked->read(which.first + 1, counts.first(numTargets))
+                : absl::OkStatus();
+}
+
+void TokenFile::pack() {
+  packed =
+      packDocuments(layout.documents, layout.numTokens, uint64_t{sequence} + 1);
+}
+
+/// For at least one sample.
+absl::Status TokenFile::checkSize() const {
+  if (packed ? !packed->samples.empty() : layout.numTokens > sequence)
+    return absl::OkStatus();
+  if (packed)
+    return absl::DataLossError(absl::StrCat(quote(layout.file.path()),
+                                            ": has no document with a token"));
+  return absl::DataLossError(absl::StrCat(
+      quote(layout.file.path()), ": holds ", layout.numTokens,
+      " tokens, expected at least ", uint64_t{sequence} + 1,
+      " (sequence + 1); give a longer file or a shorter sequence"));
 }
 
 absl::StatusOr<std::unique_ptr<TokenFile>>
@@ -237,11 +272,6 @@ TokenFile::open(const TokenOptions &options, uint64_t pieces) {
   absl::StatusOr<TokenLayout> layout = findTokenLayout(options);
   if (!layout.ok())
     return layout.status();
-  if (layout->numTokens <= options.sequence)
-    return absl::DataLossError(absl::StrCat(
-        quote(layout->file.path()), ": holds ", layout->numTokens,
-        " tokens, expected at least ", uint64_t{options.sequence} + 1,
-        " (sequence + 1); give a longer file or a shorter sequence"));
   if (options.documents.from == DocumentMarks::From::index &&
       layout->documents.empty())
     return absl::InvalidArgumentError(absl::StrCat(
@@ -260,6 +290,10 @@ TokenFile::open(const TokenOptions &options, uint64_t pieces) {
     return mask.status();
   auto source = std::make_unique<TokenFile>(*std::move(layout), options);
   source->masked = *std::move(mask);
+  if (options.wholeDocuments)
+    source->pack();
+  if (absl::Status status = source->checkSize(); !status.ok())
+    return status;
   if (absl::Status status = source->scan(pieces, options.stop); !status.ok())
     return status;
   return source;

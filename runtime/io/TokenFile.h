@@ -2,6 +2,7 @@
 // opened. Internal to runtime/io.
 #pragma once
 
+#include "runtime/io/Packing.h"
 #include "runtime/io/TokenLayout.h"
 #include "runtime/io/TokenMask.h"
 
@@ -22,7 +23,10 @@ public:
   int64_t largest() const { return largestSeen; }
   uint64_t numChecked() const { return checked; }
   std::optional<uint64_t> numDocuments() const { return layout.numDocuments; }
-  /// See TokenSource::sample: the window that begins at token `start`.
+  /// Of whole documents; null where samples are windows.
+  const Packing *packing() const { return packed ? &*packed : nullptr; }
+  /// See TokenSource::sample: the window that begins at token `start`, or with
+  /// `packing` the sample of that number.
   absl::Status window(uint64_t start, const SampleSpans &to) const;
 
   TokenFile(TokenLayout layout, const TokenOptions &options);
@@ -34,10 +38,16 @@ private:
   absl::Status read(uint64_t first, uint64_t count,
                     std::vector<unsigned char> &bytes, int32_t *out,
                     class TokenDoubts *look = nullptr) const;
+  absl::Status checkSize() const;
+  void pack();
+  absl::Status readSample(Packing::Sample which, const SampleSpans &to) const;
+  absl::Status readCounts(Packing::Sample which,
+                          absl::Span<unsigned char> counts) const;
   absl::Status checkSpans(const SampleSpans &to) const;
 
   TokenLayout layout;
   std::optional<TokenMask> masked;
+  std::optional<Packing> packed;
   uint64_t width;
   uint32_t vocabulary;
   uint32_t sequence;

@@ -128,13 +128,19 @@ absl::Status FilesOfTokens::openFiles(const SourceOptions &options) {
 }
 
 absl::Status FilesOfTokens::share(const SourceOptions &options) {
-  SamplingOptions how{
-      {}, options.each.sequence, options.order, options.weights};
+  // Samples of documents are places behind each other, as windows of one target
+  // would be.
+  SamplingOptions how{{},
+                      options.each.wholeDocuments ? 1 : options.each.sequence,
+                      options.order,
+                      options.weights};
   auto file = files.begin();
   for (const std::vector<std::string> &ofSource : names) {
     how.tokens.emplace_back();
-    for (size_t i = 0; i < ofSource.size(); ++i)
-      how.tokens.back().push_back((*file++)->numTokens());
+    for (size_t i = 0; i < ofSource.size(); ++i, ++file)
+      how.tokens.back().push_back((*file)->packing()
+                                      ? (*file)->packing()->samples.size() + 1
+                                      : (*file)->numTokens());
   }
   auto made = Sampling::make(how);
   if (!made.ok())
@@ -153,7 +159,12 @@ void FilesOfTokens::summarize(const SourceOptions &options) {
     for (size_t i = 0; i < names[s].size(); ++i, ++file) {
       const TokenFile &its = **file;
       one.tokens += its.numTokens();
-      one.leftOver += (its.numTokens() - 1) % options.each.sequence;
+      if (const Packing *packing = its.packing()) {
+        one.cutDocuments += packing->cutDocuments;
+        one.cutTokens += packing->cutTokens;
+      } else {
+        one.leftOver += (its.numTokens() - 1) % options.each.sequence;
+      }
       one.largest = std::max(one.largest, its.largest());
       one.checked += its.numChecked();
       one.documents = one.documents && its.numDocuments()

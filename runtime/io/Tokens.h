@@ -55,6 +55,9 @@ struct TokenOptions {
   DocumentMarks documents = {};
   /// Not 0: `open` gives up, `cancelled`. May be null.
   const std::atomic<int> *stop = nullptr;
+  /// Samples begin with a document and hold whole ones, by the file's index;
+  /// what is left of them is padding, which counts for nothing.
+  bool wholeDocuments = false;
 };
 
 /// Where a sample goes: `sequence` elements each.
@@ -88,12 +91,14 @@ struct SourceOptions {
 struct SourceSummary {
   std::string name; // as it was given
   uint64_t files = 0, tokens = 0;
-  uint64_t windows = 0;  // one behind the other
+  uint64_t windows = 0;  // one behind the other; or samples of documents
   uint64_t leftOver = 0; // tokens behind the last windows of files
   int64_t largest = -1;  // id, of the tokens that `open` has checked
   uint64_t checked = 0;  // so many
   /// Where all of its files have an index that tells.
   std::optional<uint64_t> documents = 0;
+  /// Of samples of documents: those that are cut, and what is cut off.
+  uint64_t cutDocuments = 0, cutTokens = 0;
 };
 
 /// The files that TokenSource may read for `path`: it, what may be the other
@@ -120,7 +125,8 @@ public:
   /// Writes a sample. With w the sequence + 1 tokens of a window, tokens is
   /// w[0, sequence) and targets is w[1, sequence]. Which window it is says the
   /// README; none goes from one file to the next. Documents of an indexed file
-  /// are joined in the order of the index.
+  /// are joined in the order of the index. A sample of whole documents may have
+  /// fewer tokens: padding follows, of token 0, as a document without targets.
   ///
   /// documents[i] is the position in the sample at which the document of
   /// tokens[i] begins: 0 for the first, which may be cut; never falling, at

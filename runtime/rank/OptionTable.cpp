@@ -14,6 +14,7 @@ using Transport = RunOptions::Transport;
 
 constexpr OptionChoice dataTypes[] = {{"u16"}, {"u32"}};
 constexpr OptionChoice orders[] = {{"random"}, {"epochs"}};
+constexpr OptionChoice sampleKinds[] = {{"documents"}, {"windows"}};
 constexpr OptionChoice tokenizers[] = {{"bytes"}};
 constexpr OptionChoice shapes[] = {
     {"constant", static_cast<int>(Shape::constant)},
@@ -61,6 +62,16 @@ const OptionRow rows[] = {
      .choices = orders,
      .needs = "--data",
      .showsDefault = true,
+     .isShared = true,
+     .decidesNumbers = true},
+    {.name = "--samples",
+     .group = "Data",
+     .valueName = "",
+     .help = "windows of the tokens, the default, or whole documents: as many "
+             "as fit are packed, and padding counts for nothing",
+     .field = MESHWORK_FIELD(samples),
+     .choices = sampleKinds,
+     .needs = "--data",
      .isShared = true,
      .decidesNumbers = true},
     {.name = "--data-type",

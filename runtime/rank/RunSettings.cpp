@@ -85,8 +85,8 @@ absl::Status checkWindows(const RunSettings &saved, const RunSettings &now) {
   if (textOf(saved, "--order") != "epochs" ||
       textOf(now, "--order") != "epochs")
     return absl::OkStatus();
-  for (const char *name :
-       {contentOfData, "--data-weights", "batch.sequence", "--seed"})
+  for (const char *name : {contentOfData, "--data-weights", "--samples",
+                           "batch.sequence", "--seed"})
     if (std::string before = textOf(saved, name), after = textOf(now, name);
         before != after)
       return absl::InvalidArgumentError(absl::StrCat(

@@ -77,6 +77,9 @@ absl::Status checkOptions(const RunOptions &o) {
     return usage("--data is needed for ", counted(o.steps, "step"));
   if (o.order != "random" && o.order != "epochs")
     return usage("--order is ", quote(o.order), ", expected random or epochs");
+  if (!o.samples.empty() && o.samples != "windows" && o.samples != "documents")
+    return usage("--samples is ", quote(o.samples),
+                 ", expected windows or documents");
   MESHWORK_RETURN_IF_ERROR(dataWeights(o).status());
   if (o.steps == 0 && !o.saveGradients.empty())
     return usage("--save-gradients needs at least one step");
@@ -129,6 +132,32 @@ absl::Status checkMasks(const plan::Plan &plan, const TokenSource &tokens) {
                " leaves targets out of the loss, but the plan counts all: "
                "compile it with --set batch.document_end_loss=false, or move "
                "the mask away");
+}
+
+/// A mixture of experts tells how often they are chosen.
+static bool hasExperts(const plan::Plan &plan) {
+  for (const plan::Program *program : *plan.programs())
+    if (program->results())
+      for (const plan::Result *result : *program->results())
+        if (result->name() && result->name()->str() == "expert_load")
+          return true;
+  return false;
+}
+
+absl::Status checkSamples(const plan::Plan &plan, const RunOptions &o) {
+  if (o.samples != "documents")
+    return absl::OkStatus();
+  if (!plan::reads(plan, plan::InputKind::inner_targets))
+    return usage(
+        "--samples documents pads samples, but the plan counts all "
+        "targets: compile it with --set batch.document_end_loss=false");
+  if (o.documentBegin || o.documentEnd)
+    return usage("--samples documents goes by the index of a Megatron pair: "
+                 "leave --document-begin and --document-end out");
+  if (hasExperts(plan))
+    return usage("--samples documents pads samples, and a mixture of experts "
+                 "would send padding to experts: take --samples windows");
+  return absl::OkStatus();
 }
 
 absl::StatusOr<DocumentMarks> documentMarks(const plan::Plan &plan,

@@ -22,6 +22,10 @@ absl::StatusOr<std::vector<double>> dataWeights(const RunOptions &options);
 /// Masks beside the tokens need a plan that can leave targets out.
 absl::Status checkMasks(const plan::Plan &plan, const TokenSource &tokens);
 
+/// --samples documents needs a plan that leaves targets out, as those of
+/// padding, and an index.
+absl::Status checkSamples(const plan::Plan &plan, const RunOptions &options);
+
 /// What tells documents apart, where the plan wants to know.
 absl::StatusOr<DocumentMarks> documentMarks(const plan::Plan &plan,
                                             const RunOptions &options);

@@ -33,7 +33,7 @@ absl::Status openTokens(const RunOptions &options, const DocumentMarks &marks,
     return absl::OkStatus();
   SourceOptions sources{
       {"", options.dataType, options.tokenizer, plan.vocabulary(),
-       plan.sequence(), marks, options.stop},
+       plan.sequence(), marks, options.stop, options.samples == "documents"},
       options.data,
       options.order == "epochs" ? SampleOrder::epochs : SampleOrder::random};
   MESHWORK_ASSIGN_OR_RETURN(sources.weights, dataWeights(options));
@@ -65,13 +65,18 @@ std::string idsText(const SourceSummary &source, uint32_t vocabulary) {
                       " of a vocabulary of ", vocabulary);
 }
 
-/// How often a run reads a source, where that is known.
-std::string epochsText(const SourceSummary &source, double reads,
-                       uint64_t steps) {
-  return absl::StrCat(" and ", counted(source.leftOver, "token"),
-                      " behind the last of a file, which are not read; in ",
-                      counted(steps, "step"),
-                      absl::StrFormat(" it is read %.3g times", reads));
+/// "46 windows and 55 tokens behind the last of a file, which are not read".
+std::string samplesText(const SourceSummary &source, const RunOptions &o) {
+  if (o.samples == "documents")
+    return absl::StrCat(
+        counted(source.windows, "sample"), " of whole documents; ",
+        counted(source.cutDocuments, "longer one"), " cut, ",
+        counted(source.cutTokens, "token"), " of that not read");
+  std::string text = counted(source.windows, "window");
+  if (o.order == "epochs")
+    absl::StrAppend(&text, " and ", counted(source.leftOver, "token"),
+                    " behind the last of a file, which are not read");
+  return text;
 }
 
 /// What a run reads, a line for each source.
@@ -86,9 +91,11 @@ void tellSources(const RunOptions &options, const TrainerParts &parts) {
         "data ", quote(one.name), ": ", counted(one.files, "file"), ", ",
         counted(one.tokens, "token"), ", ", idsText(one, plan.vocabulary()),
         one.documents ? ", " + counted(*one.documents, "document") : "", ", ",
-        counted(one.windows, "window"));
+        samplesText(one, options));
     if (options.order == "epochs")
-      line += epochsText(one, parts.tokens->readsOf(i, samples), options.steps);
+      absl::StrAppend(&line, "; in ", counted(options.steps, "step"),
+                      absl::StrFormat(" it is read %.3g times",
+                                      parts.tokens->readsOf(i, samples)));
     parts.reporter->note(line);
   }
 }
@@ -241,6 +248,7 @@ absl::Status runIn(Processes &processes, const RunOptions &options) {
   MESHWORK_RETURN_IF_ERROR(processes.agreeOn(*parts.plan, options));
   uint32_t ranks = 0;
   MESHWORK_RETURN_IF_ERROR(checkRanks(plan, options, processes, ranks));
+  MESHWORK_RETURN_IF_ERROR(checkSamples(plan, options));
   absl::StatusOr<DocumentMarks> marks = documentMarks(plan, options);
   MESHWORK_RETURN_IF_ERROR(marks.status());
   absl::StatusOr<std::vector<CoreShare>> cores =

@@ -41,8 +41,9 @@ struct RunOptions {
   std::vector<std::string> data;
   std::string dataWeights;      // "": by windows; else "0.7,0.3"
   std::string order = "random"; // | "epochs"
-  std::string dataType;         // "" | "u16" | "u32", for raw token files
-  std::string tokenizer;        // "" | "bytes", for text
+  std::string samples;   // "" or "windows" | "documents": whole ones, packed
+  std::string dataType;  // "" | "u16" | "u32", for raw token files
+  std::string tokenizer; // "" | "bytes", for text
   /// The token that each document in `data` begins with, or the one that each
   /// ends with. Only for a plan that separates documents; it needs one of the
   /// two, or a Megatron index.
