@@ -110,6 +110,19 @@ s.toml:14:2: error: unknown table [unknown]
 )");
 }
 
+// What this version does not do is said by name, as a table or as a key.
+TEST(Foreign, AdaptersAndChatTemplates) {
+  std::string errors = errorsOf(
+      "[mesh]\naxes = [\"dp=2\"]\n[batch]\nglobal = 8\nmicro = 4\n"
+      "sequence = 64\nlora_rank = 8\nchat_template = \"x\"\n[lora]\nr = 4\n");
+  for (const char *part :
+       {"batch.lora_rank; this version trains all weights and makes no "
+        "adapters (LoRA)",
+        "batch.chat_template; this version applies no chat template",
+        "unknown table [lora]; this version trains all weights"})
+    EXPECT_NE(errors.find(part), std::string::npos) << errors;
+}
+
 TEST(Foreign, AKeyOfAnotherSection) {
   EXPECT_THAT(errorsOf(specWith(mesh), {"training.virtual_stages=2"}),
               HasSubstr("did you mean \"pipeline.virtual_stages\"?"));
