@@ -106,7 +106,7 @@ class Tokenize(unittest.TestCase):
         self.write("a.jsonl", '{"q": "two?", "a": "yes"}\n{"a": "b", "q": ""}\n{"q": "c", "a": ""}\n')
         for more, ends in (([], []), (["--end-of-document", "<end>"], [1])):
             said = self.made("tokenizer.json", "a.jsonl", "--prompt", "q", "--answer", "a", *more)
-            self.assertIn("3 documents", said)
+            self.assertRegex(said, rf"{9 + 3 * len(ends)} tokens of 3 documents, .*; {4 + 3 * len(ends)} tokens count as targets")
             documents = read_pair(self.folder / "out")
             self.assertEqual([bytes(one[:len(one) - len(ends)].astype(np.uint8)) for one in documents], [b"two?yes", b"b", b"c"])
             self.assertEqual(list((self.folder / "out.mask.bin").read_bytes()),

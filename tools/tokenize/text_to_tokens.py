@@ -129,7 +129,7 @@ class Pair:
                 raise Failure(CANNOT_CREATE, f"{quote(path)}: is a folder")
         self.parts = {ending: out.with_name(f".{out.stem}{ending}.partial-{os.getpid()}")
                       for ending in (*self.paths, ".lengths", ".documents")}
-        self.tokens = self.sequences = self.documents = 0
+        self.tokens = self.targets = self.sequences = self.documents = 0
         self.ids = self.lengths = self.starts = self.mask = None
         self.has_mask = has_mask
 
@@ -149,6 +149,7 @@ class Pair:
             self.mask.write((b"\1" if counts else b"\0") * len(ids))
         self.lengths.write(struct.pack("<i", len(ids)))
         self.tokens += len(ids)
+        self.targets += len(ids) if counts else 0
         self.sequences += 1
         if ends:
             self.documents += 1
@@ -308,7 +309,8 @@ def run(arguments):
         bar.end()
         pair.drop()
     print(f"{out}: {pair.tokens} tokens of {pair.documents} documents, "
-          f"{'16' if pair.code == 'H' else '32'} bits each, vocabulary {vocabulary}")
+          f"{'16' if pair.code == 'H' else '32'} bits each, vocabulary {vocabulary}"
+          + (f"; {pair.targets} tokens count as targets" if pair.has_mask else ""))
 
 
 def main():
