@@ -164,8 +164,9 @@ mlir::Value constantOf(mlir::OpBuilder &b, mlir::Location loc, mlir::Type type,
 mlir::Value philoxWord(mlir::OpBuilder &b, mlir::Location loc,
                        std::array<mlir::Value, 4> counter,
                        std::array<mlir::Value, 2> key);
-/// What a `draw` makes of its word, i32: a mask, or its `value` rounded. All of
-/// them are scalars, or vectors of one length; `value` may be null for a mask.
+/// What a `draw` makes of its word, i32: its `value` rounded, both scalars or
+/// vectors of one length; or a mask, with the first sample, a scalar, for the
+/// value.
 mlir::Value fromWord(mlir::OpBuilder &b, mlir::Location loc,
                      transformer::DrawOpInterface draw, mlir::Value word,
                      mlir::Value value);

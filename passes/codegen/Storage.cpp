@@ -138,14 +138,32 @@ Value philoxWord(OpBuilder &b, Location loc, std::array<Value, 4> counter,
   return counter[0];
 }
 
-static Value maskFromWord(OpBuilder &b, Location loc, double rate, Value word) {
+/// Below a threshold of zero there is no word: an evaluation keeps all.
+static Value maskFromWord(OpBuilder &b, Location loc, double rate, Value word,
+                          Value firstSample) {
   auto threshold = static_cast<uint32_t>(rate * 4294967296.0);
+  Type i32 = b.getI32Type();
+  auto number = [&](double value) -> Value {
+    return arith::ConstantOp::create(
+        b, loc, b.getF32FloatAttr(static_cast<float>(value)));
+  };
+  Value isOff = arith::CmpIOp::create(b, loc, arith::CmpIPredicate::slt,
+                                      firstSample, constantOf(b, loc, i32, 0));
+  auto choose = [&](Value off, Value on) -> Value {
+    Value chosen = arith::SelectOp::create(b, loc, isOff, off, on);
+    auto words = dyn_cast<VectorType>(word.getType());
+    return words ? vector::BroadcastOp::create(
+                       b, loc, words.clone(chosen.getType()), chosen)
+                       .getResult()
+                 : chosen;
+  };
   Value isKept = arith::CmpIOp::create(
       b, loc, arith::CmpIPredicate::uge, word,
-      constantOf(b, loc, word.getType(), static_cast<int32_t>(threshold)));
-  Value scale = floatOf(b, loc, word.getType(), 1.0 / (1.0 - rate)),
-        zero = floatOf(b, loc, word.getType(), 0);
-  return arith::SelectOp::create(b, loc, isKept, scale, zero);
+      choose(constantOf(b, loc, i32, 0),
+             constantOf(b, loc, i32, static_cast<int32_t>(threshold))));
+  return arith::SelectOp::create(b, loc, isKept,
+                                 choose(number(1), number(1.0 / (1.0 - rate))),
+                                 floatOf(b, loc, word.getType(), 0));
 }
 
 /// The carry out of the low half is what rounds away from zero. One into the
@@ -176,7 +194,7 @@ static Value roundByWord(OpBuilder &b, Location loc, Value value, Value word) {
 Value fromWord(OpBuilder &b, Location loc, transformer::DrawOpInterface draw,
                Value word, Value value) {
   if (auto mask = dyn_cast<transformer::DropoutMaskOp>(draw.getOperation()))
-    return maskFromWord(b, loc, mask.getRate().convertToDouble(), word);
+    return maskFromWord(b, loc, mask.getRate().convertToDouble(), word, value);
   return roundByWord(b, loc, value, word);
 }
 

@@ -142,7 +142,7 @@ Emitted ValueEmitter::evalDraw(DrawOpInterface op, ArrayRef<Emitted> operands,
   Value positions = countPosition(b, op, operands, rotation);
   Value word = drawWord(b, positions, operands[0].value, operands[1].value,
                         streams.lookup(op));
-  Value value;
+  Value value = operands[2].value;
   if (isa<StochasticRoundOp>(op))
     value = isa<VectorType>(positions.getType())
                 ? spread(b, operands.back().value)

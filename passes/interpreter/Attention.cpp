@@ -44,7 +44,7 @@ public:
   }
   /// What dropout multiplies the probability of this pair with.
   double kept(int64_t b, int64_t h, int64_t i, int64_t j) const {
-    if (terms.rate == 0)
+    if (terms.rate == 0 || terms.random.firstSample < 0)
       return 1;
     int64_t sample = b + static_cast<int64_t>(terms.random.firstSample);
     int64_t head = sample * totalHeads + h + terms.random.firstHead;

@@ -25,6 +25,8 @@ static uint32_t drawWord(RandomInputs random, uint32_t stream, uint64_t index) {
 
 double dropoutFactor(RandomInputs random, uint32_t stream, double rate,
                      uint64_t index) {
+  if (random.firstSample < 0) // an evaluation keeps all
+    return 1;
   uint32_t drawn = drawWord(random, stream, index);
   // The factor is an f32, in kernels and in the plan.
   return drawn >= rate * 0x1p32 ? static_cast<float>(1 / (1 - rate)) : 0;

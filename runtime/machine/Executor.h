@@ -2,6 +2,7 @@
 // threads of a CPU (device/cpu) or the streams of a GPU (device/cuda).
 #pragma once
 
+#include "lib/Plan/Evaluation.h"
 #include "lib/Plan/ProgramLives.h"
 #include "meshwork/Plan/Ranges.h"
 #include "runtime/base/ThreadTeam.h"
@@ -38,6 +39,7 @@ struct RankProgram {
   // observers mean; without repeats it is the instruction's number. Who goes
   // through them takes a Way, past the turns that a count leaves out.
   std::vector<std::vector<plan::Turn>> turns;
+  plan::Evaluation evaluation; // what it runs of the lists
 
   static absl::StatusOr<RankProgram> create(const plan::Plan &plan,
                                             uint32_t rank, const Mesh &mesh);
@@ -67,6 +69,8 @@ struct RankProgram {
                           std::byte *arena) const;
   /// "backward[3]", "backward[3] in turn 7": where an instruction stands.
   std::string nameOf(uint32_t list, uint32_t at) const;
+  /// Whether what stands at a place of the run's list is left out of it.
+  bool leavesOut(const struct ListRun &run, uint32_t at) const;
 
   // The views that moveTo moves, how far it has moved them, and where it went.
   struct Moving {
@@ -87,6 +91,8 @@ struct ListRun {
   uint32_t action = plan::ActionTable::none; // none of `once`
   uint32_t microbatch = 0, begin = 0, end = UINT32_MAX;
   uint64_t step = 0; // for messages
+  /// Only what RankProgram.evaluation has of it.
+  bool evaluates = false;
 };
 
 /// Told about instructions as they end; see Recorder.h and Replay.h.

@@ -48,9 +48,12 @@ protected:
   const std::vector<Bound> &boundOf(const ListRun &list) const {
     return lists[list.list][setup.program.copies.variantOf(list.action)];
   }
-  /// Whether it is done in another action.
-  bool skips(const Bound &one, const ListRun &list) const {
-    return one.lastOnly && !setup.program.table.isLast(list.action);
+  /// Whether what stands at `at` is not done in this run: in another action
+  /// only, or not in an evaluation.
+  bool skips(const ListRun &list, uint32_t at) const {
+    const Bound &one = boundOf(list)[at];
+    return (one.lastOnly && !setup.program.table.isLast(list.action)) ||
+           setup.program.leavesOut(list, at);
   }
   /// Does what stands at `at`, or has a channel or a lane begin it. Adds to
   /// `spent` what a collective spent that nothing ran beside.
@@ -197,8 +200,11 @@ template <typename Bound>
 absl::Status ListExecutor<Bound>::perform(const ListRun &list, uint32_t at,
                                           CommTimes &spent) {
   const Bound &one = boundOf(list)[at];
+  bool isSkipped = skips(list, at);
   if (one.channel > 0)
-    return start(one, skips(one, list), at, spent);
+    return start(one, isSkipped, at, spent);
+  if (isSkipped)
+    return absl::OkStatus();
   if (one.compute)
     return compute(one, /*sets=*/list.action == one.setsIn);
   if (one.wait)
@@ -207,7 +213,7 @@ absl::Status ListExecutor<Bound>::perform(const ListRun &list, uint32_t at,
     underWay[list.action] = {&one, list, steadyNs()};
     return startTransfer(one, list);
   }
-  return skips(one, list) ? absl::OkStatus() : meet(one, spent);
+  return meet(one, spent);
 }
 
 } // namespace meshwork::runtime

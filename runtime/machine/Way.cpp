@@ -62,7 +62,10 @@ absl::Status Way::passGates() {
   return absl::OkStatus();
 }
 
+/// None where nothing inside runs: what counts is then perhaps not made.
 absl::StatusOr<int32_t> Way::readCount(const plan::Turn &gate) const {
+  if (program.leavesOut(list, list.begin))
+    return 0;
   uint32_t view = plan::listOf(program.program, list.list)
                       .Get(gate.instruction)
                       ->op_as_Repeat()

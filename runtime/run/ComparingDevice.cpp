@@ -23,7 +23,8 @@ public:
                    InstructionObserver *observer) override {
     return runParts(program, list, *this, [&](const ListRun &part) {
       for (uint32_t i = part.begin; i < part.end; ++i)
-        MESHWORK_RETURN_IF_ERROR(runBoth(list, i, observer));
+        if (!program.leavesOut(part, i))
+          MESHWORK_RETURN_IF_ERROR(runBoth(list, i, observer));
       return absl::OkStatus();
     });
   }

@@ -137,8 +137,10 @@ TEST(PlanCheck, listsAndActions) {
            [](PlanT &, ProgramT &p) {
              p.lists[3]->kind = static_cast<ListKind>(6);
            }},
-          {"list 3 is evaluate, which this version does not run",
-           [](PlanT &, ProgramT &p) { p.lists[3]->kind = ListKind::evaluate; }},
+          {"list 3 is of unknown kind 12", // likewise
+           [](PlanT &, ProgramT &p) {
+             p.lists[3]->kind = static_cast<ListKind>(12);
+           }},
           {"list 4 is update of stage 1, which",
            [](PlanT &, ProgramT &p) { p.lists[4]->stage = 1; }},
           {"send has 0 instructions, expected one send",

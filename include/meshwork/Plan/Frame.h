@@ -20,7 +20,7 @@
 namespace meshwork::plan {
 
 inline constexpr char magic[8] = {'M', 'W', 'P', 'L', 'A', 'N', '\r', '\n'};
-inline constexpr uint32_t formatVersion = 16;
+inline constexpr uint32_t formatVersion = 17;
 inline constexpr uint32_t frameBytes = 64;
 /// A view index that means "no view".
 inline constexpr uint32_t noView = 0xffffffffu;

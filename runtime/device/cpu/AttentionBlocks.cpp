@@ -93,10 +93,12 @@ ScoreBlock AttentionShape::scoreBlock(std::byte *arena, int64_t head,
   block.scale = scale;
   block.queries = queryBlock.queries;
   block.firstKey = keyBlock * keys.block;
-  if (!hasDropout)
+  const int32_t *state =
+      hasDropout ? reinterpret_cast<const int32_t *>(random.in(arena))
+                 : nullptr;
+  if (!state || state[2] < 0) // an evaluation keeps all
     return block;
   fillKeys(arena, block, keyNumbers);
-  const int32_t *state = reinterpret_cast<const int32_t *>(random.in(arena));
   BlockDropout &dropout = block.dropout;
   dropout.active = true;
   dropout.random = {static_cast<uint32_t>(state[0]), stream,

@@ -207,7 +207,7 @@ absl::Status CpuExecutor::runInstructions(const ListRun &list) {
     const Bound &one = boundOf(list)[i];
     // Of others it is told when they have ended.
     bool tells =
-        observer && !one.transfer && one.channel == 0 && !skips(one, list);
+        observer && !one.transfer && one.channel == 0 && !skips(list, i);
     int64_t begin = tells ? steadyNs() : 0;
     CommTimes spent;
     MESHWORK_RETURN_IF_ERROR(perform(list, i, spent));

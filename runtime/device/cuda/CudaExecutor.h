@@ -70,7 +70,7 @@ private:
   /// instruction sets in it what others add to (none where all add), and
   /// whether it is the last of its list.
   using PiecesKey =
-      std::tuple<uint32_t, uint32_t, uint32_t, uint32_t, uint32_t, bool>;
+      std::tuple<uint32_t, uint32_t, uint32_t, uint32_t, uint32_t, bool, bool>;
   struct Mark;         // of Observed.cpp
   class StreamReadout; // of Readout.cpp
 

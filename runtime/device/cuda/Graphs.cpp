@@ -17,7 +17,8 @@ CudaExecutor::piecesOf(const ListRun &list) {
   });
   auto [at, isNew] = pieces.try_emplace(
       {list.list, setup.program.copies.variantOf(list.action), list.begin,
-       list.end, sets ? list.action : plan::ActionTable::none, isLast});
+       list.end, sets ? list.action : plan::ActionTable::none, isLast,
+       list.evaluates});
   if (!isNew)
     return &at->second;
   bool all = std::all_of(bound.begin(), bound.end(), [](const Bound &one) {

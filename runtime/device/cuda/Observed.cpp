@@ -61,7 +61,7 @@ absl::Status CudaExecutor::runObserved(const ListRun &list) {
   };
   for (uint32_t i = list.begin; i < list.end; ++i) {
     // Of a transfer `awaitTransfers` tells.
-    if (bound[i].transfer || (bound[i].collective && skips(bound[i], list))) {
+    if (bound[i].transfer || skips(list, i)) {
       MESHWORK_RETURN_IF_ERROR(runOne(list, i));
       continue;
     }

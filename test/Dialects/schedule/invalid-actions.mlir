@@ -43,9 +43,9 @@ schedule.program @count {
 // -----
 
 schedule.program @kind {
-  schedule.list evaluate {
+  schedule.list update stage 1 {
   }
-  // expected-error @+1 {{'schedule.actions' op (C1) list 0 is evaluate, which this version does not run}}
+  // expected-error @+1 {{'schedule.actions' op (C1) list 0 is update of stage 1, which this version does not run}}
   schedule.actions []
 }
 

@@ -20,6 +20,11 @@ MESHWORK_INLINE u32 philoxWord(u32 seed, u32 stream, u32 step, u64 index) {
   return c0;
 }
 
+/// Whether this run drops anything: an evaluation, of no sample, does not.
+MESHWORK_INLINE bool drops(const Shape &shape, const Tables &tables) {
+  return shape.hasDropout && static_cast<int>(tables.random[2]) >= 0;
+}
+
 /// Dropout of the probabilities of one sample and query head.
 struct Dropout {
   u32 seed = 0, step = 0;
@@ -84,7 +89,7 @@ template <typename Engine, int R, int C>
 MESHWORK_INLINE void drop(float (&values)[R][C], const Shape &shape,
                           const Dropout &dropout, const Block &block,
                           float factor) {
-  if (!shape.hasDropout)
+  if (!drops(shape, dropout.tables))
     return;
   Kept<Engine, false, R, C> kept(shape, dropout, block);
 #pragma unroll

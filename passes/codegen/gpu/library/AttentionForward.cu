@@ -109,7 +109,7 @@ private:
 #pragma unroll
     for (int i = 0; i < R; ++i) {
       float sum = rowSum<Engine>(softmax.sum[i]);
-      factors[i] = (shape.hasDropout ? shape.keepScale : 1.0f) / sum;
+      factors[i] = (drops(shape, ops.tables) ? shape.keepScale : 1.0f) / sum;
       if (shape.hasPositions && sum == 0)
         factors[i] = 0; // padding
       int row = query + static_cast<int>(Engine::firstRow(thread)) +
