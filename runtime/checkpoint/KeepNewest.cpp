@@ -5,6 +5,7 @@
 #include "runtime/io/NewFile.h"
 #include <absl/strings/str_cat.h>
 #include <filesystem>
+#include <limits>
 #include <unistd.h>
 
 namespace meshwork::runtime {
@@ -63,13 +64,41 @@ void removeCheckpoint(const std::string &path) {
   ::rmdir(path.c_str());
 }
 
-void keepNewest(const std::string &folder, uint64_t keep, uint64_t step) {
+/// Newest first, so that of equal ones the last is the oldest.
+static std::optional<uint64_t> bestOf(const FoundCheckpoints &found,
+                                      uint64_t step) {
+  std::optional<uint64_t> best;
+  double lowest = std::numeric_limits<double>::infinity();
+  for (const FoundCheckpoint &one : found.complete) {
+    if (one.step > step)
+      continue;
+    auto checkpoint = Checkpoint::open(one.path);
+    std::optional<double> loss;
+    if (checkpoint.ok())
+      loss = evaluationLoss((*checkpoint)->manifest());
+    if (!loss || *loss > lowest)
+      continue;
+    lowest = *loss;
+    best = one.step;
+  }
+  return best;
+}
+
+std::optional<uint64_t> bestStep(const std::string &folder, uint64_t step) {
+  absl::StatusOr<FoundCheckpoints> found = findCheckpoints(folder);
+  return found.ok() ? bestOf(*found, step) : std::nullopt;
+}
+
+void keepNewest(const std::string &folder, uint64_t keep, uint64_t step,
+                bool keepsBest) {
   absl::StatusOr<FoundCheckpoints> found = findCheckpoints(folder);
   if (!found.ok())
     return;
+  std::optional<uint64_t> best =
+      keepsBest ? bestOf(*found, step) : std::nullopt;
   uint64_t seen = 0;
   for (const FoundCheckpoint &one : found->complete)
-    if (one.step <= step && ++seen > keep)
+    if (one.step <= step && ++seen > keep && one.step != best)
       removeCheckpoint(one.path);
   for (const FoundCheckpoint &one : found->incomplete)
     if (one.step < step)

@@ -9,6 +9,7 @@
 #include "lib/Plan/FileForms.h"
 #include <cstdint>
 #include <map>
+#include <optional>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -74,12 +75,18 @@ struct Progress {
 struct Manifest {
   std::string producer; // "meshwork 0.1.0"
   Progress progress;
+  /// What an evaluation of these weights found, a decimal number; "": none.
+  std::string evalLoss;
   /// Of the run, by their names on the command line and in the spec: what a
   /// run that resumes compares its own with. "--lr" -> "0.001".
   std::map<std::string, std::string> options;
   std::vector<StoredFile> files; // "model.mlir", the plan's model, is one
   std::vector<StoredTensor> tensors;
 };
+
+/// A number that is finite; none where the weights were not evaluated, or
+/// what is told of it is none.
+std::optional<double> evaluationLoss(const Manifest &manifest);
 
 /// JSON, with the hash of itself.
 std::string manifestText(const Manifest &manifest);

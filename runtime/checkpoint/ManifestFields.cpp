@@ -9,6 +9,7 @@ constexpr Field rootFields[] = {{"format", Field::text},
                                 {"step", Field::number},
                                 {"updates", Field::number},
                                 {"samples", Field::number},
+                                {"eval_loss", Field::text, none, true},
                                 {"options", Field::object, options},
                                 {"files", Field::list, files},
                                 {"tensors", Field::list, tensors},
@@ -123,9 +124,10 @@ std::string *ManifestHandler::textField() {
     return &lastPiece().pattern;
   if (kind() == state)
     return pending->name == "name" ? &lastState().name : &lastState().dtype;
-  return pending->name == "format"     ? &format
-         : pending->name == "producer" ? &manifest.producer
-                                       : &ownHash;
+  return pending->name == "format"      ? &format
+         : pending->name == "producer"  ? &manifest.producer
+         : pending->name == "eval_loss" ? &manifest.evalLoss
+                                        : &ownHash;
 }
 
 std::vector<int64_t> *ManifestHandler::numbersHere() {

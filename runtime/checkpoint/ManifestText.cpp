@@ -1,9 +1,11 @@
 #include "runtime/checkpoint/CheckManifest.h"
 #include "runtime/checkpoint/HashedFile.h"
 #include "runtime/checkpoint/Manifest.h"
+#include <absl/strings/numbers.h>
 #include <absl/strings/str_cat.h>
 #include <absl/strings/str_join.h>
 #include <algorithm>
+#include <cmath>
 #include <nlohmann/json.hpp>
 
 namespace meshwork::runtime {
@@ -97,6 +99,13 @@ static uint64_t versionOf(const Manifest &manifest) {
   return hasFiles ? manifestVersion : versionWithoutFiles;
 }
 
+std::optional<double> evaluationLoss(const Manifest &manifest) {
+  double loss = 0;
+  if (!absl::SimpleAtod(manifest.evalLoss, &loss) || !std::isfinite(loss))
+    return std::nullopt;
+  return loss;
+}
+
 std::string manifestText(const Manifest &manifest) {
   std::string text = absl::StrCat(
       "{\"format\":\"meshwork-checkpoint\",\"version\":", versionOf(manifest),
@@ -104,6 +113,8 @@ std::string manifestText(const Manifest &manifest) {
       ",\n\"step\":", manifest.progress.step,
       ",\"updates\":", manifest.progress.updates,
       ",\"samples\":", manifest.progress.samples,
+      manifest.evalLoss.empty() ? ""
+                                : ",\"eval_loss\":" + quoted(manifest.evalLoss),
       ",\n\"options\":", textOf(manifest.options), ",\n\"files\":",
       list(manifest.files, ",",
            [](const StoredFile &file) { return "\n" + textOf(file); }),

@@ -104,9 +104,9 @@ Sampling::Pool Sampling::poolOf(const SamplingOptions &options,
     pool.firstFile += options.tokens[s].size();
   uint64_t end = 0;
   for (uint64_t tokens : options.tokens[source])
-    pool.ends.push_back(end += order == SampleOrder::epochs
-                                   ? (tokens - 1) / sequence
-                                   : tokens - sequence);
+    pool.ends.push_back(end += order == SampleOrder::random
+                                   ? tokens - sequence
+                                   : (tokens - 1) / sequence);
   return pool;
 }
 
@@ -162,7 +162,7 @@ absl::Status Sampling::shareBlock(const std::vector<double> &weights) {
 Window Sampling::windowAt(const Pool &pool, uint64_t place) const {
   auto end = std::upper_bound(pool.ends.begin(), pool.ends.end(), place);
   uint64_t first = end == pool.ends.begin() ? 0 : *(end - 1);
-  uint64_t step = order == SampleOrder::epochs ? sequence : 1;
+  uint64_t step = order == SampleOrder::random ? 1 : sequence;
   return {pool.firstFile + static_cast<size_t>(end - pool.ends.begin()),
           (place - first) * step};
 }
@@ -180,6 +180,8 @@ Window Sampling::of(uint64_t seed, const SampleNumber &number) const {
   const Pool &from = pools[pool];
   if (order == SampleOrder::random)
     return windowAt(from, drawn(from.places(), seed, number));
+  if (order == SampleOrder::asTheyStand)
+    return windowAt(from, counter % from.places());
   uint64_t epoch = counter / from.places();
   return windowAt(
       from, shuffled(counter % from.places(), from.places(),

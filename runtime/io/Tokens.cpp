@@ -32,7 +32,7 @@ public:
   absl::Status sample(uint64_t seed, const SampleNumber &number,
                       const SampleSpans &to) const override {
     Window window = sampling.of(seed, number);
-    return files[window.file]->window(window.start, to);
+    return files[window.file]->window(begins[window.file] + window.start, to);
   }
   uint64_t numTokens() const override {
     uint64_t sum = 0;
@@ -63,6 +63,7 @@ private:
 
   std::vector<std::vector<std::string>> names; // of files, by source
   std::vector<std::unique_ptr<TokenFile>> files;
+  std::vector<uint64_t> begins; // the first token that is read, by file
   std::vector<SourceSummary> summaries;
   std::vector<std::string> doubts;
   Sampling sampling;
@@ -127,6 +128,21 @@ absl::Status FilesOfTokens::openFiles(const SourceOptions &options) {
   return absl::OkStatus();
 }
 
+/// The tokens of the windows that a file gives, and the one behind them.
+struct Part {
+  uint64_t begin = 0, tokens = 0;
+};
+
+Part partOf(uint64_t tokens, uint64_t sequence, const SourceOptions &options) {
+  uint64_t windows = (tokens - 1) / sequence;
+  auto held = std::min(
+      windows - 1,
+      static_cast<uint64_t>(options.heldOut * static_cast<double>(windows)));
+  if (options.part == WindowPart::heldOut)
+    return {(windows - held) * sequence, held * sequence + 1};
+  return {0, held == 0 ? tokens : (windows - held) * sequence + 1};
+}
+
 absl::Status FilesOfTokens::share(const SourceOptions &options) {
   // Samples of documents are places behind each other, as windows of one target
   // would be.
@@ -137,10 +153,14 @@ absl::Status FilesOfTokens::share(const SourceOptions &options) {
   auto file = files.begin();
   for (const std::vector<std::string> &ofSource : names) {
     how.tokens.emplace_back();
-    for (size_t i = 0; i < ofSource.size(); ++i, ++file)
-      how.tokens.back().push_back((*file)->packing()
-                                      ? (*file)->packing()->samples.size() + 1
-                                      : (*file)->numTokens());
+    for (size_t i = 0; i < ofSource.size(); ++i, ++file) {
+      uint64_t tokens = (*file)->packing()
+                            ? (*file)->packing()->samples.size() + 1
+                            : (*file)->numTokens();
+      Part part = partOf(tokens, how.sequence, options);
+      begins.push_back(part.begin);
+      how.tokens.back().push_back(part.tokens);
+    }
   }
   auto made = Sampling::make(how);
   if (!made.ok())
@@ -211,6 +231,13 @@ absl::Status checkOptions(const TokenOptions &options) {
 
 } // namespace
 
+uint64_t TokenSource::numWindows() const {
+  uint64_t sum = 0;
+  for (const SourceSummary &one : sources())
+    sum += one.windows;
+  return sum;
+}
+
 absl::StatusOr<std::unique_ptr<TokenSource>>
 TokenSource::openAll(const SourceOptions &options) {
   if (absl::Status status = checkOptions(options.each); !status.ok())
@@ -222,6 +249,11 @@ TokenSource::openAll(const SourceOptions &options) {
     return status;
   if (absl::Status status = source->share(options); !status.ok())
     return status;
+  if (source->numWindows() == 0)
+    return absl::InvalidArgumentError(absl::StrCat(
+        "--held-out is ", options.heldOut,
+        ", which is not one window of any file: expected more, or files of ",
+        "more windows; a window is ", options.each.sequence, " tokens"));
   return source;
 }
 

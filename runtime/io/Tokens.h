@@ -41,9 +41,16 @@ struct DocumentMarks {
 
 /// Which windows of its files a run reads, and in which order.
 enum class SampleOrder : uint8_t {
-  random, // from anywhere, drawn with replacement
-  epochs  // those that stand one behind the other, each once before one is
-          // read again
+  random,     // from anywhere, drawn with replacement
+  epochs,     // those that stand one behind the other, each once before one is
+              // read again
+  asTheyStand // the same, from the first of the first file on; no `seed`
+};
+
+/// Which windows of a file may be read, where some are held out of training.
+enum class WindowPart : uint8_t {
+  training, // all but the last ones
+  heldOut   // those
 };
 
 struct TokenOptions {
@@ -85,6 +92,9 @@ struct SourceOptions {
   SampleOrder order = SampleOrder::random;
   /// Shares of samples, one for each of `paths`; none: by windows.
   std::vector<double> weights = {};
+  /// Of the windows of each file, how many are held out (rounded down).
+  double heldOut = 0;
+  WindowPart part = WindowPart::training;
 };
 
 /// What is told of a source before the first step.
@@ -145,6 +155,8 @@ public:
                               const SampleSpans &to) const = 0;
 
   virtual uint64_t numTokens() const = 0; // of all files
+  /// One behind the other, of all files, that may be read.
+  uint64_t numWindows() const;
 
   /// The masks beside the files, x.mask.bin of x.bin: a byte for each token, 1
   /// where it counts as a target. Where there is none all tokens count.

@@ -41,6 +41,7 @@ struct OptionRow {
   bool isPositive = false; // of these; else 0 is one too
   absl::Span<const OptionChoice> choices = {};
   const char *needs = nullptr; // an option above, without which it does nothing
+  const char *orNeeds = nullptr;  // or this one, where that is given instead
   const char *excludes = nullptr; // an option above
   bool showsDefault = false;
   /// Whether all processes of a run must be given the same.

@@ -72,23 +72,48 @@ absl::Status Rank::runOnce() {
 absl::Status Rank::runAction(uint32_t action, uint32_t begin, uint32_t end,
                              InstructionObserver *observer) {
   const plan::Action &one = table().actions()[action];
-  return executor->run(
-      {one.list(), action, one.microbatch(), begin, end, currentStep},
-      observer);
+  return executor->run({one.list(), action, one.microbatch(), begin, end,
+                        currentStep, evaluated.has_value()},
+                       observer);
 }
 
 absl::Status Rank::runToLook(uint64_t step, double learningRate,
                              InstructionObserver *observer) {
   currentStep = step;
+  evaluated.reset();
   inputStatus = absl::OkStatus();
   MESHWORK_RETURN_IF_ERROR(writeScalars(step, learningRate));
+  MESHWORK_RETURN_IF_ERROR(writeTargetCounts());
+  MESHWORK_RETURN_IF_ERROR(runActions(observer));
+  return startReadouts();
+}
+
+absl::Status Rank::runEvaluation(const Windows &windows) {
+  evaluated.emplace(windows);
+  inputStatus = absl::OkStatus();
+  MESHWORK_RETURN_IF_ERROR(writeTargetCounts());
+  MESHWORK_RETURN_IF_ERROR(runActions(nullptr));
+  return startReadouts();
+}
+
+absl::Status Rank::runActions(InstructionObserver *observer) {
   uint32_t last = static_cast<uint32_t>(table().actions().size()) - 1;
   for (uint32_t action = 0; action <= last; ++action) {
     if (table().beginsMicrobatch(action))
-      MESHWORK_RETURN_IF_ERROR(loadBatch(step, action));
-    MESHWORK_RETURN_IF_ERROR(
-        runAction(action, 0, action < last ? UINT32_MAX : lookAt, observer));
+      MESHWORK_RETURN_IF_ERROR(loadBatch(action));
+    // An action without instructions still waits for transfers.
+    bool runs =
+        !evaluated || ofPlan.evaluation.runs(table().actions()[action].list());
+    MESHWORK_RETURN_IF_ERROR(runAction(action, 0,
+                                       !runs           ? 0
+                                       : action < last ? UINT32_MAX
+                                                       : lookAt,
+                                       observer));
   }
+  return absl::OkStatus();
+}
+
+absl::Status Rank::startReadouts() {
   MESHWORK_RETURN_IF_ERROR(lossReadout->start(placeOf(plan::ResultKind::loss)));
   MESHWORK_RETURN_IF_ERROR(
       normReadout->start(placeOf(plan::ResultKind::grad_norm)));
@@ -101,7 +126,7 @@ absl::Status Rank::runToLook(uint64_t step, double learningRate,
 absl::StatusOr<Rank::Look> Rank::look() {
   Look found;
   found.input = inputStatus;
-  found.hasTargets = hasTargets;
+  found.hasTargets = numTargets > 0;
   float norm = 0, saturated = 0;
   MESHWORK_ASSIGN_OR_RETURN(found.loss, lossReadout->wait());
   MESHWORK_ASSIGN_OR_RETURN(norm, normReadout->wait());

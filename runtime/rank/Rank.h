@@ -70,6 +70,23 @@ public:
     bool hasTargets = true;
     bool isFinite() const;
   };
+  /// Windows of an evaluation: a step's, one behind the other from `first` on.
+  /// Behind the last there is, that one again.
+  struct Windows {
+    const TokenSource &from;
+    uint64_t first, last;
+  };
+  /// Between two steps: up to where the loss of these windows is known, as a
+  /// step would find it, but without dropout and gradients. Nothing that a
+  /// later step reads changes, but for times (`restartClock`).
+  absl::Status runEvaluation(const Windows &windows);
+  /// Of this rank's samples of the step; of a plan that leaves none out all.
+  uint64_t targets() const { return numTargets; }
+  /// Which part of the batch this rank has.
+  uint32_t shard() const { return firstSample(0) / setup.plan.micro_batch(); }
+  /// Between two steps: what came since the end of `step` is not the next
+  /// one's.
+  absl::Status restartClock(uint64_t step);
   /// Waits for it.
   absl::StatusOr<Look> look();
   /// The rest of the step: the optimizer.
@@ -143,15 +160,18 @@ private:
   absl::Status writeParts();
   void keepOwn(const plan::Input &input, const std::vector<int32_t> &sequence,
                size_t k);
+  /// All actions, up to the look in the last one.
+  absl::Status runActions(InstructionObserver *observer);
   absl::Status runAction(uint32_t action, uint32_t begin, uint32_t end,
                          InstructionObserver *observer);
-  absl::Status loadBatch(uint64_t step, uint32_t action);
-  absl::Status writeRandom(plan::InputKind kind, uint64_t step,
-                           uint32_t microbatch, const Where &where);
+  absl::Status startReadouts();
+  absl::Status loadBatch(uint32_t action);
+  absl::Status writeRandom(plan::InputKind kind, uint32_t microbatch,
+                           const Where &where);
   uint32_t firstSample(uint32_t microbatch) const;
-  absl::Status readSample(uint64_t step, uint32_t number, SampleRows &to) const;
-  absl::Status readSamples(uint64_t step, uint32_t first);
-  absl::Status writeTargetCounts(uint64_t step);
+  absl::Status readSample(uint32_t number, SampleRows &to) const;
+  absl::Status readSamples(uint32_t first);
+  absl::Status writeTargetCounts();
   absl::Status writeScalars(uint64_t step, double learningRate);
   template <typename T>
   absl::Status write(uint32_t view, absl::Span<const T> values,
@@ -168,9 +188,10 @@ private:
   std::map<plan::InputKind, std::vector<int32_t>> batch; // of a microbatch
   Progress start;
   uint64_t currentStep = 0, numUpdates = 0;
+  std::optional<Windows> evaluated; // instead of samples of training
   uint32_t lookAt = 0; // in the last action: nothing from here on before a look
+  uint64_t numTargets = 0;  // of the step
   absl::Status inputStatus; // of the step
-  bool hasTargets = true;   // likewise
   Readout *lossReadout = nullptr, *normReadout = nullptr,
           *saturatedReadout = nullptr;
   std::vector<std::pair<const plan::Result *, Readout *>> metricReadouts;

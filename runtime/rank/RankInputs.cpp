@@ -6,6 +6,7 @@
 #include "runtime/rank/Rank.h"
 #include <algorithm>
 #include <cmath>
+#include <numeric>
 
 namespace meshwork::runtime {
 using plan::cutsOf;
@@ -36,39 +37,45 @@ uint32_t Rank::firstSample(uint32_t microbatch) const {
   return ofPlan.firstSample(microbatch, setup.mesh);
 }
 
-absl::Status Rank::writeRandom(plan::InputKind kind, uint64_t step,
-                               uint32_t microbatch, const Where &where) {
+/// Dropout drops nothing of a sample before the first.
+absl::Status Rank::writeRandom(plan::InputKind kind, uint32_t microbatch,
+                               const Where &where) {
   const plan::Input *random = inputOf(kind);
-  uint32_t triple[3] = {setup.seed, static_cast<uint32_t>(step),
-                        firstSample(microbatch)};
+  uint32_t triple[3] = {setup.seed, static_cast<uint32_t>(currentStep),
+                        evaluated ? UINT32_MAX : firstSample(microbatch)};
   return random ? write<uint32_t>(random->view(), triple, where)
                 : absl::OkStatus();
 }
 
 /// Of the action's microbatch, to the copies that it and later ones use.
-absl::Status Rank::loadBatch(uint64_t step, uint32_t action) {
+absl::Status Rank::loadBatch(uint32_t action) {
   const plan::Action &begun = table().actions()[action];
   Where where{begun.list(), ofPlan.copies.variantOf(action)};
   uint32_t first = firstSample(begun.microbatch());
   MESHWORK_RETURN_IF_ERROR(
-      writeRandom(plan::InputKind::random, step, begun.microbatch(), where));
+      writeRandom(plan::InputKind::random, begun.microbatch(), where));
   // Collectives wait for this rank, whose look will tell of it.
-  inputStatus.Update(readSamples(step, first));
+  inputStatus.Update(readSamples(first));
   for (const auto &[kind, ids] : batch)
     MESHWORK_RETURN_IF_ERROR(write<int32_t>(inputOf(kind)->view(), ids, where));
   return absl::OkStatus();
 }
 
-absl::Status Rank::readSample(uint64_t step, uint32_t number,
-                              SampleRows &to) const {
-  uint64_t before =
-      start.samples + (step - start.step) * setup.plan.global_batch();
-  absl::Status status = setup.tokens->sample(
-      setup.seed, {step, number, before + number}, to.spans());
+absl::Status Rank::readSample(uint32_t number, SampleRows &to) const {
+  SampleNumber of{currentStep, number};
+  const TokenSource *from = setup.tokens;
+  if (evaluated) {
+    from = &evaluated->from;
+    of.ofRun = std::min(evaluated->first + number, evaluated->last);
+  } else {
+    uint64_t steps = currentStep - start.step;
+    of.ofRun = start.samples + steps * setup.plan.global_batch() + number;
+  }
+  absl::Status status = from->sample(setup.seed, of, to.spans());
   return status.ok() ? status : fromIo(status);
 }
 
-absl::Status Rank::readSamples(uint64_t step, uint32_t first) {
+absl::Status Rank::readSamples(uint32_t first) {
   std::vector<const plan::Input *> wanted;
   for (const plan::Input *input : orEmpty(program().inputs()))
     if (plan::isOfTokens(input->kind()))
@@ -78,7 +85,7 @@ absl::Status Rank::readSamples(uint64_t step, uint32_t first) {
   FileWork work(setup.transport, setup.rank, "it reads samples");
   SampleRows sample(setup.plan);
   for (uint32_t k = 0; k < setup.plan.micro_batch(); ++k) {
-    MESHWORK_RETURN_IF_ERROR(readSample(step, first + k, sample));
+    MESHWORK_RETURN_IF_ERROR(readSample(first + k, sample));
     for (const plan::Input *input : wanted)
       keepOwn(*input, sample.of(input->kind()), k);
   }
@@ -108,10 +115,13 @@ static bool leavesTargetsOut(const plan::Plan &plan) {
 
 /// Of all samples that the rank has in the step. They are read again with
 /// their microbatches: keeping them would take memory that grows with these.
-absl::Status Rank::writeTargetCounts(uint64_t step) {
+absl::Status Rank::writeTargetCounts() {
   const plan::Input *input = inputOf(plan::InputKind::target_counts);
   if (!input) { // Other stages of a pipeline may count them.
-    hasTargets = !leavesTargetsOut(setup.plan);
+    numTargets = leavesTargetsOut(setup.plan)
+                     ? 0
+                     : uint64_t{setup.plan.microbatches()} *
+                           setup.plan.micro_batch() * setup.plan.sequence();
     return absl::OkStatus();
   }
   FileWork work(setup.transport, setup.rank, "it counts targets");
@@ -119,13 +129,12 @@ absl::Status Rank::writeTargetCounts(uint64_t step) {
   std::vector<uint64_t> counts(setup.plan.micro_batch());
   for (uint32_t m = 0; m < setup.plan.microbatches(); ++m)
     for (uint32_t k = 0; k < setup.plan.micro_batch(); ++k) {
-      absl::Status status = readSample(step, firstSample(m) + k, sample);
+      absl::Status status = readSample(firstSample(m) + k, sample);
       if (status.ok())
         counts[k] += sample.innerTargets();
       inputStatus.Update(status);
     }
-  hasTargets = std::any_of(counts.begin(), counts.end(),
-                           [](uint64_t count) { return count > 0; });
+  numTargets = std::accumulate(counts.begin(), counts.end(), uint64_t{0});
   return write<float>(input->view(),
                       std::vector<float>(counts.begin(), counts.end()));
 }
@@ -138,9 +147,8 @@ const plan::Input *Rank::inputOf(plan::InputKind kind) const {
 }
 
 absl::Status Rank::writeScalars(uint64_t step, double learningRate) {
-  MESHWORK_RETURN_IF_ERROR(writeRandom(plan::InputKind::update_random, step,
+  MESHWORK_RETURN_IF_ERROR(writeRandom(plan::InputKind::update_random,
                                        setup.plan.microbatches() - 1, {}));
-  MESHWORK_RETURN_IF_ERROR(writeTargetCounts(step));
   double t = static_cast<double>(numUpdates) + 1;
   for (const plan::Input *input : orEmpty(program().inputs())) {
     double value = learningRate;
@@ -184,6 +192,13 @@ absl::Status Rank::startClock() {
   Readout &before = endReadout(start.step + 1);
   MESHWORK_RETURN_IF_ERROR(before.start(std::nullopt));
   return before.wait().status();
+}
+
+absl::Status Rank::restartClock(uint64_t step) {
+  executor->takeTimes();
+  executor->takeMostTurns();
+  MESHWORK_RETURN_IF_ERROR(endReadout(step).start(std::nullopt));
+  return endReadout(step).wait().status();
 }
 
 absl::StatusOr<int64_t> Rank::end(uint64_t step) {

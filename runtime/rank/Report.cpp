@@ -171,9 +171,11 @@ void Reporter::onRefusedStep(const StepReport &report) {
 }
 
 absl::Status Reporter::writeMetrics(const StepReport &r) {
-  if (!logs.lines && !logs.events)
-    return absl::OkStatus();
-  std::string line = metricsLine(r);
+  return logs.lines || logs.events ? writeLine(metricsLine(r))
+                                   : absl::OkStatus();
+}
+
+absl::Status Reporter::writeLine(const std::string &line) {
   absl::Status written =
       logs.lines ? logs.lines->append(line) : absl::OkStatus();
   if (logs.events)
@@ -204,6 +206,21 @@ std::string Reporter::metricsLine(const StepReport &r) const {
                   : std::string(),
       jsonMetrics(r), r.isSkipped ? ",\"skipped\":true" : "", wallSeconds(),
       run);
+}
+
+/// A line of its own in the metrics.
+absl::Status Reporter::onEvaluation(const EvaluationReport &r) {
+  note(absl::StrFormat(
+      "%sevaluation loss %.6f, perplexity %.4g, of %.0f targets in %s",
+      options.steps > 0 ? absl::StrFormat("step %d: ", r.step) : "",
+      withoutSign(r.loss), withoutSign(std::exp(r.loss)), r.targets,
+      r.ms < 1e4 ? absl::StrFormat("%.1f ms", r.ms)
+                 : durationText(r.ms / 1e3)));
+  return writeLine(absl::StrFormat(
+      "%s%d,\"eval_loss\":%s,\"eval_targets\":%.0f,\"eval_ms\":%s,"
+      "\"time\":%.3f,\"run\":\"%s\"}",
+      metricsBegin, r.step, jsonNumber(r.loss, 9), r.targets,
+      jsonNumber(r.ms, 6), wallSeconds(), run));
 }
 
 bool Reporter::isLineDue(const StepReport &r) {

@@ -27,6 +27,14 @@ struct StepReport {
   std::vector<Metric> metrics = {};
 };
 
+/// What an evaluation found with the weights that a step left.
+struct EvaluationReport {
+  uint64_t step;
+  double loss;    // mean over targets
+  double targets; // so many count
+  double ms;
+};
+
 /// Every line of the metrics begins so.
 constexpr char metricsBegin[] = "{\"step\":";
 
@@ -64,6 +72,8 @@ public:
   /// no weight, since its loss or norm is not finite. The run's end tells of
   /// it.
   void onRefusedStep(const StepReport &report);
+  /// A metrics line of its own, and a line. 74 when a write fails.
+  absl::Status onEvaluation(const EvaluationReport &report);
   /// A line of its own.
   void note(const std::string &line);
   /// On stderr: the run goes on.
@@ -77,6 +87,7 @@ private:
   std::string mfuText(double stepMs) const;
   absl::Status takeLinesOff(uint64_t step);
   absl::Status writeMetrics(const StepReport &report);
+  absl::Status writeLine(const std::string &line);
   std::string metricsLine(const StepReport &report) const;
   bool isLineDue(const StepReport &report);
   std::string speedText(const StepReport &report, double ms) const;

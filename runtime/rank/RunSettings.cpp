@@ -59,6 +59,8 @@ RunSettings runSettings(const RunOptions &options, const plan::Plan &plan,
   }
   if (options.learningRate.shape != LearningRate::Shape::warmupStableDecay)
     settings.erase("--stable-steps");
+  if (options.heldOut == 0)
+    settings.erase("--held-out");
   if (tokens)
     settings[contentOfData] = tokens->identity();
   if (plan.spec())
@@ -86,6 +88,7 @@ absl::Status checkWindows(const RunSettings &saved, const RunSettings &now) {
       textOf(now, "--order") != "epochs")
     return absl::OkStatus();
   for (const char *name : {contentOfData, "--data-weights", "--samples",
+                           "--held-out",
                            "batch.sequence", "--seed"})
     if (std::string before = textOf(saved, name), after = textOf(now, name);
         before != after)

@@ -10,6 +10,7 @@
 #include "runtime/save/Resume.h"
 #include "runtime/train/RunFiles.h"
 #include <cmath>
+#include <numeric>
 
 namespace meshwork::runtime {
 namespace {
@@ -35,6 +36,30 @@ absl::Status checkNumbers(const RunOptions &options) {
 }
 
 } // namespace
+
+/// What is said of evaluations fits together.
+static absl::Status checkEvaluation(const RunOptions &o) {
+  bool evaluates = !o.evalData.empty() || o.heldOut > 0;
+  if (o.evalEvery && !evaluates)
+    return usage("--eval-every is given, but neither --eval-data nor "
+                 "--held-out");
+  if (!o.evalData.empty() && o.steps == 0 && !o.evaluate)
+    return usage("--eval-data is given, but there is no step: give --steps, or "
+                 "--evaluate to evaluate the weights as they are");
+  if (o.heldOut > 0 && !o.saveGradients.empty())
+    return usage("--held-out and --save-gradients exclude each other: an "
+                 "evaluation at the end uses the memory of the gradients");
+  if (o.keepBest && o.checkpoint.empty())
+    return usage("--keep-best needs --checkpoint");
+  if (o.keepBest && o.checkpointEvery &&
+      std::lcm(uint64_t{*o.checkpointEvery},
+               uint64_t{o.evalEvery.value_or(1)}) >= o.steps)
+    return usage("--keep-best is given, but no step before the last is both "
+                 "evaluated (--eval-every ",
+                 o.evalEvery.value_or(1), ") and saved (--checkpoint-every ",
+                 *o.checkpointEvery, "): make one a multiple of the other");
+  return absl::OkStatus();
+}
 
 absl::Status checkOptions(const RunOptions &o) {
   const LearningRate &lr = o.learningRate;
@@ -75,6 +100,7 @@ absl::Status checkOptions(const RunOptions &o) {
   MESHWORK_RETURN_IF_ERROR(checkFileNames(o));
   if (o.steps > 0 && o.data.empty() && !o.validateOnly)
     return usage("--data is needed for ", counted(o.steps, "step"));
+  MESHWORK_RETURN_IF_ERROR(checkEvaluation(o));
   if (o.order != "random" && o.order != "epochs")
     return usage("--order is ", quote(o.order), ", expected random or epochs");
   if (!o.samples.empty() && o.samples != "windows" && o.samples != "documents")

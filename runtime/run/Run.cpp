@@ -26,32 +26,78 @@
 
 namespace meshwork::runtime {
 namespace {
-absl::Status openTokens(const RunOptions &options, const DocumentMarks &marks,
-                        TrainerParts &parts) {
-  const plan::Plan &plan = parts.plan->plan();
-  if (options.steps == 0)
-    return absl::OkStatus();
-  SourceOptions sources{
-      {"", options.dataType, options.tokenizer, plan.vocabulary(),
-       plan.sequence(), marks, options.stop, options.samples == "documents"},
-      options.data,
-      options.order == "epochs" ? SampleOrder::epochs : SampleOrder::random};
-  MESHWORK_ASSIGN_OR_RETURN(sources.weights, dataWeights(options));
+SourceOptions sourceOptions(const RunOptions &options,
+                            const DocumentMarks &marks,
+                            const plan::Plan &plan) {
+  return {{"", options.dataType, options.tokenizer, plan.vocabulary(),
+           plan.sequence(), marks, options.stop,
+           options.samples == "documents"},
+          options.data,
+          options.order == "epochs" ? SampleOrder::epochs : SampleOrder::random,
+          {},
+          options.heldOut};
+}
+
+/// By all processes; `option` names them.
+absl::StatusOr<std::shared_ptr<const TokenSource>>
+openSources(const SourceOptions &sources, const char *option,
+            const TrainerParts &parts) {
   auto tokens = TokenSource::openAll(sources);
   if (absl::IsCancelled(tokens.status()))
-    return stoppedBy(*options.stop, "before the first step: nothing is saved");
+    return stoppedBy(*sources.each.stop,
+                     "before the first step: nothing is saved");
   if (!tokens.ok())
-    return fromIo(tokens.status());
-  parts.tokens = std::move(*tokens);
-  MESHWORK_RETURN_IF_ERROR(checkMasks(plan, *parts.tokens));
-  return agreeOnData(*parts.processes, *parts.tokens,
-                     absl::StrJoin(options.data, ", "));
+    return fromIo(absl::Status(
+        tokens.status().code(),
+        absl::StrCat(option, *option ? " " : "", tokens.status().message())));
+  MESHWORK_RETURN_IF_ERROR(checkMasks(parts.plan->plan(), **tokens));
+  MESHWORK_RETURN_IF_ERROR(agreeOnData(*parts.processes, **tokens,
+                                       absl::StrJoin(sources.paths, ", ")));
+  return std::move(*tokens);
+}
+
+absl::Status openTokens(const RunOptions &options, const DocumentMarks &marks,
+                        TrainerParts &parts) {
+  if (options.steps == 0)
+    return absl::OkStatus();
+  SourceOptions sources = sourceOptions(options, marks, parts.plan->plan());
+  MESHWORK_ASSIGN_OR_RETURN(sources.weights, dataWeights(options));
+  MESHWORK_ASSIGN_OR_RETURN(parts.tokens, openSources(sources, "", parts));
+  return absl::OkStatus();
+}
+
+absl::Status openEvaluated(const RunOptions &options,
+                           const DocumentMarks &marks, TrainerParts &parts) {
+  if (options.evalData.empty() && options.heldOut == 0)
+    return absl::OkStatus();
+  SourceOptions sources = sourceOptions(options, marks, parts.plan->plan());
+  sources.order = SampleOrder::asTheyStand;
+  sources.part = WindowPart::heldOut;
+  if (options.heldOut == 0) {
+    sources.paths = options.evalData;
+    sources.part = WindowPart::training;
+  }
+  MESHWORK_ASSIGN_OR_RETURN(
+      parts.evalTokens,
+      openSources(sources, options.heldOut == 0 ? "--eval-data" : "", parts));
+  uint64_t windows = parts.evalTokens->numWindows(),
+           wanted = uint64_t{options.evalSteps.value_or(0)} *
+                    parts.plan->plan().global_batch();
+  if (wanted > windows)
+    return absl::InvalidArgumentError(absl::StrCat(
+        "--eval-steps is ", *options.evalSteps, ", which is ",
+        counted(wanted, "window"), ": found ", windows,
+        " to evaluate; give fewer steps, or leave it out for all of them"));
+  return absl::OkStatus();
 }
 
 void warnOfTokens(const TrainerParts &parts) {
   if (parts.tokens)
     for (const std::string &line : parts.tokens->warnings())
       parts.reporter->warn("--data " + line);
+  if (parts.evalTokens)
+    for (const std::string &line : parts.evalTokens->warnings())
+      parts.reporter->warn("--eval-data " + line);
 }
 
 /// "largest id 255 of a vocabulary of 256".
@@ -79,6 +125,16 @@ std::string samplesText(const SourceSummary &source, const RunOptions &o) {
   return text;
 }
 
+/// "'a.bin': 1 file, 5000 tokens, largest id 255 of a vocabulary of 256".
+std::string sourceText(const SourceSummary &one, uint32_t vocabulary) {
+  return absl::StrCat(quote(one.name), ": ", counted(one.files, "file"), ", ",
+                      counted(one.tokens, "token"), ", ",
+                      idsText(one, vocabulary),
+                      one.documents
+                          ? ", " + counted(*one.documents, "document")
+                          : "");
+}
+
 /// What a run reads, a line for each source.
 void tellSources(const RunOptions &options, const TrainerParts &parts) {
   if (!parts.tokens)
@@ -87,17 +143,29 @@ void tellSources(const RunOptions &options, const TrainerParts &parts) {
   uint64_t samples = options.steps * plan.global_batch();
   for (size_t i = 0; i < parts.tokens->sources().size(); ++i) {
     const SourceSummary &one = parts.tokens->sources()[i];
-    std::string line = absl::StrCat(
-        "data ", quote(one.name), ": ", counted(one.files, "file"), ", ",
-        counted(one.tokens, "token"), ", ", idsText(one, plan.vocabulary()),
-        one.documents ? ", " + counted(*one.documents, "document") : "", ", ",
-        samplesText(one, options));
+    std::string line = absl::StrCat("data ", sourceText(one, plan.vocabulary()),
+                                    ", ", samplesText(one, options));
     if (options.order == "epochs")
       absl::StrAppend(&line, "; in ", counted(options.steps, "step"),
                       absl::StrFormat(" it is read %.3g times",
                                       parts.tokens->readsOf(i, samples)));
     parts.reporter->note(line);
   }
+}
+
+/// Of files that are held out: how much of each source.
+void tellEvaluated(const RunOptions &options, const TrainerParts &parts) {
+  if (!parts.evalTokens)
+    return;
+  for (const SourceSummary &one : parts.evalTokens->sources())
+    parts.reporter->note(
+        options.heldOut > 0
+            ? absl::StrCat("held out of ", quote(one.name), ": the last ",
+                           counted(one.windows, "window"))
+            : absl::StrCat(
+                  "evaluated ",
+                  sourceText(one, parts.plan->plan().vocabulary()), ", ",
+                  counted(one.windows, "window")));
 }
 
 absl::Status openWeights(const RunOptions &options, TrainerParts &parts) {
@@ -293,6 +361,7 @@ absl::Status runIn(Processes &processes, const RunOptions &options) {
   if (processes.isFirst())
     MESHWORK_RETURN_IF_ERROR(checkOutputs(options, parts.weights.get()));
   MESHWORK_RETURN_IF_ERROR(openTokens(options, *marks, parts));
+  MESHWORK_RETURN_IF_ERROR(openEvaluated(options, *marks, parts));
   if (processes.isFirst()) {
     MetricLogs logs;
     MESHWORK_ASSIGN_OR_RETURN(logs, openMetrics(options));
@@ -300,6 +369,7 @@ absl::Status runIn(Processes &processes, const RunOptions &options) {
                                   processes.areMany());
     warnOfTokens(parts);
     tellSources(options, parts);
+    tellEvaluated(options, parts);
     warnOfWarmup(options, *parts.reporter);
   }
   work.reset();

@@ -62,6 +62,20 @@ ManifestWriter::~ManifestWriter() {
     thread.join();
 }
 
+void ManifestWriter::evaluated(uint64_t step, double loss) {
+  std::lock_guard<std::mutex> lock(mutex);
+  evaluations[step] = absl::StrFormat("%.9g", loss);
+}
+
+/// Saves come in the order of their steps.
+std::string ManifestWriter::takeEvaluation(uint64_t step) {
+  std::lock_guard<std::mutex> lock(mutex);
+  std::string loss =
+      evaluations.contains(step) ? evaluations[step] : std::string();
+  evaluations.erase(evaluations.begin(), evaluations.upper_bound(step));
+  return loss;
+}
+
 void ManifestWriter::start(const Save &save, std::vector<std::string> texts) {
   if (thread.joinable())
     thread.join(); // of the save before, which has ended
@@ -83,12 +97,13 @@ void ManifestWriter::run(const Save &save,
 
 absl::Status ManifestWriter::write(const Save &save,
                                    const std::vector<std::string> &texts,
-                                   uint64_t &bytes) const {
+                                   uint64_t &bytes) {
   Manifest manifest;
   manifest.producer = plan->plan().producer() ? plan->plan().producer()->str()
                                               : std::string("meshwork");
   manifest.progress = save.progress;
   manifest.options = settings;
+  manifest.evalLoss = takeEvaluation(save.progress.step);
   manifest.tensors = storedTensors(plan->plan());
   for (const std::string &text : texts) {
     absl::StatusOr<SaveEntries> entries = parseEntries(text);
@@ -113,10 +128,15 @@ absl::Status ManifestWriter::write(const Save &save,
 absl::Status ManifestWriter::told(const Save &save, absl::Status status,
                                   uint64_t bytes) const {
   if (status.ok()) {
-    keepNewest(options.checkpoint, options.keep, save.progress.step);
-    note(absl::StrFormat("checkpoint: %s in %s, %.1f s", bytesText(bytes),
+    keepNewest(options.checkpoint, options.keep, save.progress.step,
+               options.keepBest);
+    bool isBest =
+        options.keepBest &&
+        bestStep(options.checkpoint, save.progress.step) == save.progress.step;
+    note(absl::StrFormat("checkpoint: %s in %s, %.1f s%s", bytesText(bytes),
                          quote(save.folder),
-                         static_cast<double>(steadyNs() - save.beginNs) / 1e9));
+                         static_cast<double>(steadyNs() - save.beginNs) / 1e9,
+                         isBest ? ", the best that was evaluated" : ""));
     return status;
   }
   status = absl::Status(status.code(),

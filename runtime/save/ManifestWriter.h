@@ -8,6 +8,7 @@
 #include "runtime/rank/Report.h"
 #include "runtime/rank/RunSettings.h"
 #include <condition_variable>
+#include <map>
 #include <mutex>
 #include <thread>
 
@@ -31,6 +32,8 @@ public:
                  std::shared_ptr<Reporter> reporter);
   ~ManifestWriter();
 
+  /// What the weights that `step` steps left were found to lose.
+  void evaluated(uint64_t step, double loss);
   /// Of every rank, by rank: its SaveEntries. Returns at once.
   void start(const Save &save, std::vector<std::string> texts);
   /// Nothing while it is being written; else whether there is a manifest.
@@ -42,8 +45,9 @@ public:
 
 private:
   void run(const Save &save, const std::vector<std::string> &texts);
+  std::string takeEvaluation(uint64_t step);
   absl::Status write(const Save &save, const std::vector<std::string> &texts,
-                     uint64_t &bytes) const;
+                     uint64_t &bytes);
   absl::Status told(const Save &save, absl::Status status,
                     uint64_t bytes) const;
 
@@ -55,6 +59,8 @@ private:
   mutable std::mutex mutex;
   mutable std::condition_variable changed;
   uint64_t doneNumber = 0;
+  // By steps: the losses of evaluations that a manifest may still tell.
+  std::map<uint64_t, std::string> evaluations;
   absl::Status last;
 };
 

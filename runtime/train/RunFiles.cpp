@@ -44,10 +44,16 @@ absl::Status checkOutsideCheckpoints(const RunOptions &o) {
   return absl::OkStatus();
 }
 
+std::vector<std::pair<const char *, const std::vector<std::string> *>>
+sourcesOf(const RunOptions &o) {
+  return {{"--data", &o.data}, {"--eval-data", &o.evalData}};
+}
+
 std::vector<FileUse> readFirst(const RunOptions &o) {
   std::vector<FileUse> uses = {{"the plan", o.plan}, {"--init", o.init}};
-  for (const std::string &path : o.data)
-    uses.push_back({"--data", path});
+  for (const auto &[option, paths] : sourcesOf(o))
+    for (const std::string &path : *paths)
+      uses.push_back({option, path});
   return uses;
 }
 } // namespace
@@ -71,13 +77,14 @@ std::vector<FileUse> filesOfRun(const RunOptions &options,
   std::vector<FileUse> uses = written(options);
   for (const FileUse &use : readFirst(options))
     uses.push_back(use);
-  for (const std::string &source : options.data) {
-    auto files = dataFiles(source, !options.tokenizer.empty());
-    for (const std::string &file :
-         files.ok() ? *files : std::vector<std::string>{source})
-      for (const std::string &path : tokenFiles(file))
-        uses.push_back({"--data", path});
-  }
+  for (const auto &[option, sources] : sourcesOf(options))
+    for (const std::string &source : *sources) {
+      auto files = dataFiles(source, !options.tokenizer.empty());
+      for (const std::string &file :
+           files.ok() ? *files : std::vector<std::string>{source})
+        for (const std::string &path : tokenFiles(file))
+          uses.push_back({option, path});
+    }
   if (weights)
     for (const std::string &path : weights->paths())
       uses.push_back({"--init", path});

@@ -21,6 +21,7 @@ struct TrainerParts {
   std::shared_ptr<const plan::PlanFile> plan;
   std::shared_ptr<Device> device; // ends before the trainer's transport
   std::shared_ptr<const TokenSource> tokens;        // null: no steps
+  std::shared_ptr<const TokenSource> evalTokens;    // null: no evaluation
   std::shared_ptr<const SafeTensorsReader> weights; // null: from the seed
   std::shared_ptr<Resume> resume; // all states; null: from weights
   std::shared_ptr<Reporter> reporter;

@@ -70,6 +70,15 @@ struct Trainer::Job {
   absl::Status ending();
 
 private:
+  // Evaluation.cpp
+  uint64_t evaluatedWindows() const;
+  bool evaluatesAfter(uint64_t step, bool isLast) const;
+  /// Tells what a look at other samples finds. What fails there ends the run.
+  absl::Status evaluate(uint32_t rank, uint64_t step);
+  absl::StatusOr<bool> evaluateStep(uint32_t rank,
+                                    const class EvaluationSteps &steps,
+                                    uint64_t k, float &loss);
+
   absl::Status prepareRank(uint32_t rank);
   absl::Status placeStates(uint32_t rank);
   absl::Status resume(uint32_t rank);

@@ -80,8 +80,11 @@ absl::Status Trainer::Job::measurePeak(uint32_t rank) {
 
 absl::Status Trainer::Job::runRank(uint32_t rank) {
   MESHWORK_RETURN_IF_ERROR(prepareRank(rank));
-  if (options.steps > begins[rank].at.step)
+  uint64_t done = begins[rank].at.step;
+  if (options.steps > done)
     MESHWORK_RETURN_IF_ERROR(runSteps(rank));
+  else if (options.evaluate)
+    MESHWORK_RETURN_IF_ERROR(evaluate(rank, done > 0 ? done - 1 : 0));
   return savers[rank] ? savers[rank]->finish() : absl::OkStatus();
 }
 

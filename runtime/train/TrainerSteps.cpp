@@ -61,12 +61,17 @@ absl::Status Trainer::Job::runSteps(uint32_t rank) {
     if (!open)
       return absl::OkStatus();
     bool savesNow = savers[rank] && savers[rank]->savesNow();
-    bool isAhead = me.runsBehind() && !open->isLast && !savesNow;
+    bool evaluates = evaluatesAfter(step, open->isLast);
+    bool isAhead = me.runsBehind() && !open->isLast && !savesNow && !evaluates;
     absl::Status next = isAhead ? beginStep(rank, step + 1) : absl::OkStatus();
     // First: what fails in the next step may be this one's fault, and if not
     // this one is still reported.
     MESHWORK_RETURN_IF_ERROR(closeStep(rank, *open));
     MESHWORK_RETURN_IF_ERROR(next);
+    if (evaluates) {
+      MESHWORK_RETURN_IF_ERROR(evaluate(rank, step));
+      MESHWORK_RETURN_IF_ERROR(me.restartClock(step));
+    }
     if (savesNow)
       MESHWORK_RETURN_IF_ERROR(savers[rank]->saveNow());
     if (open->isLast)

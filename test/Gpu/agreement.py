@@ -1,4 +1,4 @@
-"""Stage `ranks`: tiny models on 1, 2 and 4 ranks of the GPU against the CPU.
+"""Stage `ranks`: tiny models on 1, 2 and 4 ranks of the GPU against the CPU: a step, and an evaluation.
 
 f32: sums in another order and approximate functions, 2^-22 each; 1e-4 leaves room for what a
 backward pass adds up. AdamW's first step divides by the gradient's size, so weights may differ by
@@ -66,6 +66,9 @@ def agrees(family, layout, report, folder):
     off, where = distance(gradients, got[1])
     moved, _ = distance(weights, got[2])
     far = abs(got[0] / loss - 1)
-    report.add(f"ranks {family} {layout}", far < 1e-5 and off < 1e-4 and moved < 1e-2,
-               f"loss off by {far:.1e}, gradients {off:.1e} ({where}), weights {moved:.1e}",
-               loss=got[0], cpu_loss=loss)
+    evaluated, others = [launcher.evaluation(f"{family}-{which}", folder, *more)["eval_loss"]
+                         for which, more in (("one-cpu", ()), (f"{layout}-cuda", ("--share-gpu",)))]
+    apart = abs(others / evaluated - 1)
+    report.add(f"ranks {family} {layout}", far < 1e-5 and off < 1e-4 and moved < 1e-2 and apart < 1e-5,
+               f"loss off by {far:.1e}, gradients {off:.1e} ({where}), weights {moved:.1e}, evaluation {apart:.1e}",
+               loss=got[0], cpu_loss=loss, eval_loss=others, cpu_eval_loss=evaluated)

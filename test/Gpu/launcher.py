@@ -28,6 +28,17 @@ def train(name, *options, steps=1, limit_s=240):
     return process.ended([*RUN, plan(name), *DATA, "--steps", steps, *options], limit_s=limit_s)
 
 
+def evaluation(name, folder, *options, limit_s=240):
+    """What an evaluation of initial weights says: its line of the metrics."""
+    path = folder / f"{name}-evaluation.jsonl"
+    path.unlink(missing_ok=True)
+    done = process.ended([*RUN, plan(name), "--evaluate", "--eval-data", DATA[1], *DATA[2:], "--eval-steps", "2", "--metrics",
+                          path, *options], limit_s=limit_s)
+    if done.returncode != 0:
+        raise (Unavailable if done.returncode == UNAVAILABLE else RuntimeError)(message(done))
+    return json.loads(path.read_text())
+
+
 def message(done):
     """What a launcher that failed said."""
     return f"exit {done.returncode}: {done.stderr.strip()[-600:]}"

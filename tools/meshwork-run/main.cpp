@@ -118,11 +118,20 @@ void addOptions(CLI::App &app, meshwork::runtime::RunOptions &options) {
       option->type_name(row.valueName);
     if (row.showsDefault && row.choices.empty())
       option->capture_default_str();
-    if (row.needs)
+    if (row.needs && !row.orNeeds)
       option->needs(app.get_option(row.needs));
     if (row.excludes)
       option->excludes(row.excludes);
   }
+}
+
+/// Of those that need one option or another: as the others, once all are known.
+void checkNeeds(const CLI::App &app) {
+  for (const OptionRow &row : meshwork::runtime::optionTable())
+    if (row.orNeeds && app.count(row.name) > 0 && app.count(row.needs) == 0 &&
+        app.count(row.orNeeds) == 0)
+      throw CLI::RequiresError(row.name,
+                               std::string(row.needs) + " or " + row.orNeeds);
 }
 
 /// Instead of a plan: with the options that say which ranks there are, and on
@@ -139,6 +148,7 @@ void addMeasureMachine(CLI::App &app, CLI::Option *plan, std::string &path) {
   measure->type_name("FILE")->group("The machine");
   // Said here, not by each option: `--help` would repeat it for all of them.
   app.callback([&app, plan, measure] {
+    checkNeeds(app);
     if (measure->empty())
       return;
     const std::set<std::string> fine = {"--transport", "--threads", "--no-pin",

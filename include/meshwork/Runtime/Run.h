@@ -48,8 +48,16 @@ struct RunOptions {
   /// ends with. Only for a plan that separates documents; it needs one of the
   /// two, or a Megatron index.
   std::optional<uint32_t> documentBegin, documentEnd;
-  uint64_t steps = 0; // of the run, those before a resume included
-  uint32_t ranks = 0; // 0: as many as the plan has; else must be equal
+  /// Sources of tokens that are evaluated, read from their beginnings.
+  std::vector<std::string> evalData;
+  /// Instead: this share of the windows of each file of `data`, its last ones,
+  /// which training then does not read.
+  double heldOut = 0;
+  std::optional<uint32_t> evalEvery; // steps; else at the end alone
+  std::optional<uint32_t> evalSteps; // of an evaluation; else all windows
+  bool evaluate = false; // the weights as they are, without any step
+  uint64_t steps = 0;    // of the run, those before a resume included
+  uint32_t ranks = 0;    // 0: as many as the plan has; else must be equal
   uint32_t seed = 0;
   LearningRate learningRate;
   std::string init; // safetensors to start from; "": from the seed
@@ -61,6 +69,7 @@ struct RunOptions {
   std::string checkpoint;    // folder of checkpoints; "": none are made
   std::optional<uint32_t> checkpointEvery; // steps; else at the end alone
   uint32_t keep = 2;                       // so many of the newest checkpoints
+  bool keepBest = false; // and the one whose evaluation lost least
   /// Write from the states themselves while training waits, without a copy.
   bool checkpointSync = false;
   /// Times that meshwork-run starts a run again which has failed.

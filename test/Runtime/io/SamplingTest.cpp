@@ -51,6 +51,15 @@ TEST(Sampling, AnEpochHasEachWindowOnce) {
   }
 }
 
+TEST(Sampling, AsTheyStand) {
+  // The second file has no window.
+  Sampling sampling = made({{{21, 1}, {15}}, 10, SampleOrder::asTheyStand});
+  std::vector<Place> expected = {{0, 0}, {0, 10}, {2, 0}, {0, 0}};
+  for (uint64_t n = 0; n < expected.size(); ++n)
+    for (uint64_t seed : {3, 4})
+      EXPECT_EQ(placeOf(sampling, n, seed), expected[n]);
+}
+
 TEST(Sampling, RandomPlacesAreOfAllFiles) {
   Sampling sampling = made({{{11, 14}, {20}}, 10});
   std::map<Place, int> found;

@@ -119,6 +119,59 @@ TEST_F(TokensTest, SampleDependsOnSeedStepAndIndexOnly) {
   EXPECT_NE(draw(**one, 5, 6 + (uint64_t{1} << 32), 7), base);
 }
 
+TEST_F(TokensTest, HeldOutWindowsAreTheLastOnes) {
+  // 12 windows of 8 and 3 tokens behind them; one window.
+  TokenOptions each{"", "u16", "", 256, 8};
+  SourceOptions options{each,
+                        {write("a.bin", bytesOf(counting<uint16_t>(100))),
+                         write("b.bin", bytesOf(counting<uint16_t>(9)))},
+                        SampleOrder::asTheyStand,
+                        {},
+                        0.25};
+  auto training = TokenSource::openAll(options);
+  options.part = WindowPart::heldOut;
+  auto held = TokenSource::openAll(options);
+  ASSERT_TRUE(training.ok() && held.ok()) << training.status() << held.status();
+  EXPECT_EQ((*training)->numWindows(), 10u); // 9, and 1 of the other file
+  EXPECT_EQ((*held)->numWindows(), 3u);
+  std::vector<int32_t> starts;
+  for (uint64_t n = 0; n < 3; ++n) {
+    Sample s{std::vector<int32_t>(8), std::vector<int32_t>(8)};
+    ASSERT_TRUE(
+        (*held)
+            ->sample(0, {0, 0, n},
+                     {absl::MakeSpan(s.tokens), absl::MakeSpan(s.targets)})
+            .ok());
+    starts.push_back(s.tokens[0]);
+  }
+  EXPECT_EQ(starts, (std::vector<int32_t>{72, 80, 88}));
+  // No place of training reaches into them, but for the target behind its last.
+  options.part = WindowPart::training;
+  options.order = SampleOrder::random;
+  auto random = TokenSource::openAll(options);
+  ASSERT_TRUE(random.ok()) << random.status();
+  int32_t last = 0;
+  for (uint32_t i = 0; i < 2000; ++i)
+    last = std::max(last, draw(**random, 1, 2, i).targets.back());
+  EXPECT_EQ(last, 72);
+}
+
+TEST_F(TokensTest, HeldOutOfFewWindowsIsRefused) {
+  TokenOptions each{"", "u16", "", 256, 8};
+  SourceOptions options{each,
+                        {write("a.bin", bytesOf(counting<uint16_t>(100)))},
+                        SampleOrder::asTheyStand,
+                        {},
+                        0.05,
+                        WindowPart::heldOut};
+  auto held = TokenSource::openAll(options);
+  EXPECT_EQ(held.status().code(), StatusCode::kInvalidArgument);
+  EXPECT_NE(held.status().message().find(
+                "--held-out is 0.05, which is not one window of any file"),
+            std::string::npos)
+      << held.status();
+}
+
 TEST_F(TokensTest, StartsFollowTheFormula) {
   std::string file = write("d", bytesOf(counting<uint16_t>(60000)));
   auto source = TokenSource::open({file, "u16", "", 60000, 8});

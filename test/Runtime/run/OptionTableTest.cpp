@@ -12,7 +12,8 @@ namespace {
 TEST(OptionTable, sharedOptionsAreThoseThatDecideWhatIsComputed) {
   RunOptions options;
   EXPECT_EQ(sharedOptions(options),
-            "--steps 0 --seed 0 --lr 0.0003 --schedule constant --min-lr 0 "
+            "--steps 0 --held-out 0 --seed 0 --lr 0.0003 --schedule constant "
+            "--min-lr 0 "
             "--warmup-steps 0 --stable-steps 0 --decay-steps 0 "
             "--skip-bad-steps 0 "
             "--nccl-max-ctas 0");
@@ -26,7 +27,8 @@ TEST(OptionTable, sharedOptionsAreThoseThatDecideWhatIsComputed) {
   options.threads = 2;
   options.transport = RunOptions::Transport::mpi;
   EXPECT_EQ(sharedOptions(options),
-            "--steps 3 --document-end 0 --seed 0 --lr 0.0003 --schedule linear "
+            "--steps 3 --document-end 0 --held-out 0 --seed 0 --lr 0.0003 "
+            "--schedule linear "
             "--min-lr 0 --warmup-steps 0 --stable-steps 0 --decay-steps 0 "
             "--save \"w\" "
             "--skip-bad-steps 0 --nccl-max-ctas 0 --compare-cpu");
@@ -56,7 +58,9 @@ std::string readmeTable() {
     absl::StrAppend(&text, "| `", row.name, value.empty() ? "" : " ", value,
                     "` | ", row.help, " | ");
     if (row.needs)
-      absl::StrAppend(&text, "`", row.needs, "`");
+      absl::StrAppend(&text, "`", row.needs, "`",
+                      row.orNeeds ? absl::StrCat(" or `", row.orNeeds, "`")
+                                  : "");
     absl::StrAppend(&text, row.needs ? " | " : "| ",
                     row.isShared ? "all ranks |\n" : "|\n");
   }

@@ -100,6 +100,8 @@ Json manifestJson(const Manifest &manifest) {
                {"files", Json::array()},
                {"states", statesJson(manifest)},
                {"tensors", Json::array()}};
+  if (std::optional<double> loss = evaluationLoss(manifest))
+    json["eval_loss"] = *loss;
   for (const auto &[name, value] : manifest.options)
     json["options"][name] = value;
   for (const StoredFile &file : manifest.files)
@@ -110,10 +112,13 @@ Json manifestJson(const Manifest &manifest) {
 }
 
 std::string manifestSummary(const Manifest &manifest) {
+  std::optional<double> loss = evaluationLoss(manifest);
   return absl::StrFormat(
-      "step %d, %d updates, %d samples, %s in %d files", manifest.progress.step,
-      manifest.progress.updates, manifest.progress.samples,
-      explain::bytesText(bytesOf(manifest)), manifest.files.size());
+      "step %d, %d updates, %d samples, %s in %d files%s",
+      manifest.progress.step, manifest.progress.updates,
+      manifest.progress.samples, explain::bytesText(bytesOf(manifest)),
+      manifest.files.size(),
+      loss ? absl::StrFormat(", evaluation loss %.6g", *loss) : "");
 }
 
 std::string manifestDetails(const Manifest &manifest) {
