@@ -203,9 +203,11 @@ private:
       checkAxesOfState();
   }
 
-  /// State is split over ranks that have different samples.
+  /// State is split over ranks that have different tokens.
   void checkAxesOfState() {
-    const std::vector<std::string> data = axesOf("batch");
+    std::vector<std::string> data = axesOf("batch");
+    for (const std::string &axis : axesOf("sequence"))
+      data.push_back(axis);
     std::string expected;
     for (const std::string &axis : data)
       expected += (expected.empty() ? "[" : ", ") + quote(axis);
@@ -215,7 +217,9 @@ private:
                                        : "write zero.axes = " + expected + "]";
     if (spec.zero.axes.empty())
       error(given("zero.axes") ? "zero.axes" : "zero.stage",
-            "splits state over no axis, expected axes that split the batch; " +
+            "splits state over no axis, expected axes that split the batch or "
+            "the "
+            "sequence; " +
                 instead);
     std::set<std::string> here;
     for (const std::string &axis : spec.zero.axes)
@@ -226,7 +230,8 @@ private:
                !isSmall && std::count(data.begin(), data.end(), axis) == 0)
         error("zero.axes", "found axis " + quote(axis) +
                                ", expected axes that split the batch "
-                               "(shard.batch); " +
+                               "or the sequence (shard.batch, "
+                               "shard.sequence); " +
                                instead);
   }
 };

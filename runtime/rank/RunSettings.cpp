@@ -88,8 +88,7 @@ absl::Status checkWindows(const RunSettings &saved, const RunSettings &now) {
       textOf(now, "--order") != "epochs")
     return absl::OkStatus();
   for (const char *name : {contentOfData, "--data-weights", "--samples",
-                           "--held-out",
-                           "batch.sequence", "--seed"})
+                           "--held-out", "batch.sequence", "--seed"})
     if (std::string before = textOf(saved, name), after = textOf(now, name);
         before != after)
       return absl::InvalidArgumentError(absl::StrCat(

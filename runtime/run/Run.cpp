@@ -127,12 +127,10 @@ std::string samplesText(const SourceSummary &source, const RunOptions &o) {
 
 /// "'a.bin': 1 file, 5000 tokens, largest id 255 of a vocabulary of 256".
 std::string sourceText(const SourceSummary &one, uint32_t vocabulary) {
-  return absl::StrCat(quote(one.name), ": ", counted(one.files, "file"), ", ",
-                      counted(one.tokens, "token"), ", ",
-                      idsText(one, vocabulary),
-                      one.documents
-                          ? ", " + counted(*one.documents, "document")
-                          : "");
+  return absl::StrCat(
+      quote(one.name), ": ", counted(one.files, "file"), ", ",
+      counted(one.tokens, "token"), ", ", idsText(one, vocabulary),
+      one.documents ? ", " + counted(*one.documents, "document") : "");
 }
 
 /// What a run reads, a line for each source.
@@ -162,10 +160,9 @@ void tellEvaluated(const RunOptions &options, const TrainerParts &parts) {
         options.heldOut > 0
             ? absl::StrCat("held out of ", quote(one.name), ": the last ",
                            counted(one.windows, "window"))
-            : absl::StrCat(
-                  "evaluated ",
-                  sourceText(one, parts.plan->plan().vocabulary()), ", ",
-                  counted(one.windows, "window")));
+            : absl::StrCat("evaluated ",
+                           sourceText(one, parts.plan->plan().vocabulary()),
+                           ", ", counted(one.windows, "window")));
 }
 
 absl::Status openWeights(const RunOptions &options, TrainerParts &parts) {

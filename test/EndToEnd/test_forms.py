@@ -71,6 +71,19 @@ class Forms(unittest.TestCase):
         self.assertEqual(self.sent(plan)["reduce_scatter", "dp"], SCATTERED)
         self.assertEqual(self.sent(plan)["all_gather", "dp"], 2 * COUNT - TABLES)
 
+    def test_zero_3_over_ranks_that_share_sequences(self):
+        """As over four ranks of dp: (N-1)/N of the same bytes, and a quarter of the states."""
+        keys = ("zero.stage=3", "context.method=gathered", "batch.global=2")
+        of_dp = self.plan(["dp=4"], *keys[:1], "batch.global=4", micro=1)
+        for axes in (["dp", "cp"], ["cp", "dp"]):
+            with self.subTest(axes):
+                plan = self.plan(["dp=2", "cp=2"], *keys, f"zero.axes={json.dumps(axes)}", micro=1)
+                sent, name = self.sent(plan), ", ".join(axes)
+                for kind in ("reduce_scatter", "all_gather"):
+                    self.assertEqual(sent[kind, name], self.sent(of_dp)[kind, "dp"])
+                for kind in ("weights", "optimizer"):
+                    self.assertEqual(plan["memory_per_rank_bytes"][kind], of_dp["memory_per_rank_bytes"][kind])
+
     def test_zero_3_that_keeps_gathers_once(self):
         plan = self.plan(["dp=2"], "zero.stage=3", "zero.gathered=keep")
         self.assertEqual(self.sent(plan)["reduce_scatter", "dp"], SCATTERED)

@@ -157,8 +157,8 @@ class Layout:
                                     **({"device": "cuda", "arch": "sm_80"} if device == "cuda" else {})}}
         self.sections |= self.experts
         self.pins = self._pins(draw, sizes) if draw.random() < 0.4 else []
-        if sizes["dp"] > 1:
-            self.sections["zero"] = self._zero(draw)
+        if sizes["dp"] > 1 or sizes["cp"] > 1:
+            self.sections["zero"] = self._zero(draw, sizes)
         if sizes["cp"] > 1:
             self.sections["context"] = self._context(draw, sizes)
         if sizes["pp"] > 1:
@@ -240,11 +240,15 @@ class Layout:
                 if name in self.has or name == "fsdp"}
         return drawn_pins.draw(draw, self.model, {"spare": spare, **axes})
 
-    def _zero(self, draw):
+    def _zero(self, draw, sizes):
         stage = draw.choice((0, 1, 2, 3))
         gathered = {"gathered": draw.choice(("free", "keep"))} if stage == 3 else {}
-        some = draw.choice((self.data, self.data[:1], self.data[1:] or self.data))
-        named = self.names is OTHER_NAMES or draw.random() < 0.5
+        data = self.data if sizes["dp"] > 1 else []
+        lists = [data, data[:1], data[1:] or data] if data else []
+        if sizes["cp"] > 1:
+            lists += [[*data, *self.sequence], [*self.sequence, *data], self.sequence]
+        some = draw.choice(lists)
+        named = self.names is OTHER_NAMES or not data or draw.random() < 0.5
         axes = {"axes": [self.names[axis] for axis in some]} if stage and named else {}
         return {"stage": stage, **gathered, **axes}
 

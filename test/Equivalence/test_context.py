@@ -131,6 +131,16 @@ class Context(Agreement):
                     for tensor, value in expected.weights.items():
                         np.testing.assert_array_equal(found.weights[tensor], value, f"{name} {tensor}")
 
+    def test_zero_over_ranks_that_share_sequences(self):
+        """In both orders: the gather of a minor axis is contiguous, that of a major one is not. Neither 131 nor 104 nor
+        144 is a multiple of 6; the head is tied."""
+        for stage, axes, model, documents in ((3, ["dp", "cp"], "gpt2", "separate"), (3, ["cp", "dp"], "llama", "joined"),
+                                              (1, ["cp"], "gpt2", "joined"), (2, ["cp", "dp"], "window", "apart")):
+            with self.subTest(stage=stage, axes=axes, model=model):
+                run = self.run_spec(MODELS[model], 23, ["dp=2", "cp=3"], documents, shard={"sequence": ["cp"]},
+                                    context={"method": "ring", "layout": "zigzag"}, zero={"stage": stage, "axes": axes})
+                self.check(run, self.one_rank(model, documents, 23), ROUNDINGS["ring"])
+
     def test_on_an_emulated_gpu(self):
         for method in METHODS:
             for layout, documents in (("zigzag", "apart"), ("block", "joined")):

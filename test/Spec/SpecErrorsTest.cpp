@@ -346,12 +346,28 @@ TEST(SpecErrors, Zero) {
                 "batch"));
 }
 
+// Ranks that have parts of a sequence have other tokens, too.
+TEST(SpecErrors, ZeroOverAxesOfTheSequence) {
+  const char *mesh = "mesh.axes=[\"dp=2\", \"cp=2\", \"tp=2\"]";
+  for (const char *axes : {"[\"dp\", \"cp\"]", "[\"cp\", \"dp\"]", "[\"cp\"]"})
+    EXPECT_TRUE(parse(good, "s.toml",
+                      {mesh, "zero.stage=3", std::string("zero.axes=") + axes})
+                    .spec)
+        << axes;
+  EXPECT_THAT(errorsOf(good, {mesh, "zero.stage=3", "zero.axes=[\"tp\"]"}),
+              HasSubstr("found axis \"tp\", expected axes that split the batch "
+                        "or the sequence (shard.batch, shard.sequence); write "
+                        "zero.axes = [\"dp\", \"cp\"]"));
+  EXPECT_THAT(errorsOf(good, {"mesh.axes=[\"cp=2\"]", "zero.stage=3"}),
+              HasSubstr("write zero.axes = [\"cp\"]"));
+}
+
 // Advice names axes that the mesh has, or says how it gets one.
 TEST(SpecErrors, ZeroWithoutAnAxisOfTheBatch) {
   EXPECT_EQ(errorsOf(good, {"mesh.axes=[\"tp=2\"]", "zero.stage=3"}),
             "--set zero.stage=3: error: zero.stage: splits state over no "
-            "axis, expected axes that split the batch; no axis of the mesh "
-            "does; add one to "
+            "axis, expected axes that split the batch or the sequence; no "
+            "axis of the mesh does; add one to "
             "mesh.axes, like \"dp=2\", or leave [zero] out\n");
   EXPECT_THAT(errorsOf(good, {"mesh.axes=[\"tp=2\"]", "zero.stage=3",
                               "zero.axes=[\"dp\"]"}),
@@ -360,7 +376,7 @@ TEST(SpecErrors, ZeroWithoutAnAxisOfTheBatch) {
                              Not(HasSubstr("did you mean"))));
   EXPECT_THAT(errorsOf(good, {"mesh.axes=[\"a=2\"]", "shard.batch=[\"a\"]",
                               "zero.stage=1"}),
-              HasSubstr("that split the batch; write zero.axes = [\"a\"]"));
+              HasSubstr("or the sequence; write zero.axes = [\"a\"]"));
 }
 
 TEST(SpecErrors, ALayerForEachStage) {
