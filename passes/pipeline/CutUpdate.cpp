@@ -20,11 +20,15 @@ StateOp sourceOf(Value value) {
 
 class Update {
 public:
-  Update(func::FuncOp function, int64_t rank,
+  Update(func::FuncOp whole, ModuleOp module, int64_t rank,
          const llvm::StringMap<SmallVector<int64_t>> &coordinates,
          const Placement &placement)
-      : function(function), rank(rank), coordinates(coordinates),
-        placement(placement), builder(function.getContext()) {}
+      : function(whole.cloneWithoutRegions()), rank(rank),
+        coordinates(coordinates), placement(placement),
+        builder(function.getContext()) {
+    module.push_back(function);
+    copyOwn(whole);
+  }
 
   LogicalResult run() {
     addShared();
@@ -59,8 +63,44 @@ private:
     return sum;
   }
 
+  /// What is left of `whole` without the parameters that other ranks alone
+  /// have: those are most of it. Sums keep the terms that are not copied until
+  /// prune().
+  void copyOwn(func::FuncOp whole) {
+    Block &body = function.getBody().emplaceBlock();
+    IRMapping copies;
+    for (BlockArgument argument : whole.getArguments())
+      copies.map(argument,
+                 body.addArgument(argument.getType(), argument.getLoc()));
+    builder.setInsertionPointToEnd(&body);
+    for (Operation &op : whole.getBody().front()) {
+      if (isOfOthers(&op))
+        gone.insert(&op);
+      else
+        builder.clone(op, copies);
+    }
+  }
+
+  bool isOfOthers(Operation *op) const {
+    if (auto state = dyn_cast<StateOp>(op);
+        state && isOfParameter(state.getKind()))
+      return !isHere(state.getName()) && !isShared(state.getName());
+    auto isGone = [&](Value value) {
+      return gone.contains(value.getDefiningOp());
+    };
+    return isSum(op) ? llvm::all_of(op->getOperands(), isGone)
+                     : llvm::any_of(op->getOperands(), isGone);
+  }
+
+  ArrayRef<int64_t> ranksOf(StringRef parameter) const {
+    auto found = coordinates.find(parameter);
+    return found == coordinates.end() ? ArrayRef<int64_t>() : found->second;
+  }
   bool isHere(StringRef parameter) const {
-    return llvm::is_contained(coordinates.lookup(parameter), rank);
+    return llvm::is_contained(ranksOf(parameter), rank);
+  }
+  bool isShared(StringRef parameter) const {
+    return ranksOf(parameter).size() > 1;
   }
 
   /// Gradients of parameters that several ranks have, once each has summed its
@@ -69,7 +109,7 @@ private:
   void addShared() {
     for (auto state : llvm::to_vector(function.getOps<StateOp>())) {
       if (!startsAtZero(state.getKind()) || !isOfParameter(state.getKind()) ||
-          coordinates.lookup(state.getName()).size() < 2)
+          !isShared(state.getName()))
         continue;
       Value value = state;
       while (value.hasOneUse() &&
@@ -139,7 +179,7 @@ private:
   bool isCountedElsewhere(Value term) const {
     StateOp state = sourceOf(term);
     return state && state.getKind() == StateKind::gradient &&
-           coordinates.lookup(state.getName()).front() != rank;
+           ranksOf(state.getName()).front() != rank;
   }
 
   void dropTerms(MapOp sum) {
@@ -213,9 +253,7 @@ LogicalResult
 cutUpdate(func::FuncOp update, ModuleOp module, int64_t rank,
           const llvm::StringMap<SmallVector<int64_t>> &coordinates,
           const Placement &placement) {
-  func::FuncOp own = update.clone();
-  module.push_back(own);
-  return Update(own, rank, coordinates, placement).run();
+  return Update(update, module, rank, coordinates, placement).run();
 }
 
 } // namespace meshwork::pipeline
