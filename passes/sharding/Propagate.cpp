@@ -5,7 +5,8 @@
 // elementwise and movement ops before all others; in each, agreement only
 // (basic), then the strongest wins (aggressive, FactorTable::decide). Ops are
 // visited in the order of the program and back. So the result depends on the
-// program alone.
+// program alone. An op is visited again only when one of its tensors has
+// changed: else it would decide the same.
 #include "mlir/Dialect/Func/IR/FuncOps.h"
 #include "passes/sharding/DimRoles.h"
 #include "passes/sharding/Notes.h"
@@ -43,9 +44,11 @@ public:
     nameAll(function);
     readSeeds();
     for (int64_t level : levels)
-      for (bool aggressive : {false, true})
+      for (bool aggressive : {false, true}) {
+        markAll();
         for (bool elementwiseOnly : {true, false})
           fixpoint(level, aggressive, elementwiseOnly);
+      }
     write();
   }
 
@@ -96,6 +99,22 @@ private:
         }
   }
 
+  void markAll() {
+    for (Operation &op : function.getBody().front())
+      if (isa<FactorOpInterface>(op))
+        stale.insert(&op);
+  }
+
+  /// What decides by `value`.
+  void markAround(Value value) {
+    auto mark = [&](Operation *op) {
+      if (op && op->getParentOp() == function && isa<FactorOpInterface>(op))
+        stale.insert(op);
+    };
+    mark(value.getDefiningOp());
+    llvm::for_each(value.getUsers(), mark);
+  }
+
   void fixpoint(int64_t level, bool aggressive, bool elementwiseOnly) {
     SmallVector<Operation *> ops;
     for (Operation &op : function.getBody().front())
@@ -114,6 +133,8 @@ private:
   }
 
   bool visit(Operation *op, int64_t level, bool aggressive) {
+    if (!stale.erase(op))
+      return false;
     FactorTable &table = tableOf(op);
     std::vector<std::vector<Axes>> dims(table.numTensors());
     SmallVector<Proposal> proposals;
@@ -181,6 +202,8 @@ private:
         changed = true;
       }
     }
+    if (changed)
+      markAround(value);
     return changed;
   }
 
@@ -230,6 +253,7 @@ private:
   llvm::DenseMap<Value, Axes> replicatedOver; // as given
   std::set<int64_t> levels = {0};
   llvm::DenseMap<Operation *, std::unique_ptr<FactorTable>> tables;
+  llvm::DenseSet<Operation *> stale; // to be visited
 };
 
 struct PropagatePass : impl::PropagatePassBase<PropagatePass> {
