@@ -4,11 +4,13 @@
     test/Equivalence/same_plans.py BEFORE/bin AFTER/bin                 # as a change that only moves code must
     test/Equivalence/same_plans.py BEFORE/bin AFTER/bin --drawn 300     # more of the drawn specs
     test/Equivalence/same_plans.py BEFORE/bin AFTER/bin --only zero3 --keep FOLDER
+    test/Equivalence/same_plans.py BEFORE/bin AFTER/bin --without-code  # seconds, not minutes: what the phases make
 
 Cases are the examples, those of same_bits.py, FP8 weights, and specs drawn at random; each is compiled for
 x86-64-v3 and for sm_90a. What a build refuses, it must refuse in the same words. A case that differs
 is named with the first table of Plan.fbs that does. `--keep` remembers in a folder what a build said, so
-that a build that is compared often compiles each case once. Exit code 0 if nothing differs.
+that a build that is compared often compiles each case once. `--without-code` compares the module after the
+last phase, and the estimate: all that a plan is made of but machine code. Exit code 0 if nothing differs.
 """
 import argparse
 import concurrent.futures
@@ -39,12 +41,12 @@ class Case:
     def __init__(self, name, model, spec, target):
         self.name, self.model, self.spec, self.target = f"{name}/{target}", model, spec, TARGETS[target]
 
-    def compile(self, binary, folder):
+    def compile(self, binary, folder, *options):
         (folder / "model.json").write_text(self.model)
         (folder / "spec.toml").write_text(self.spec)
         device, arch = self.target
         return call(binary, folder, "compile", "model.json", "--spec", "spec.toml", "--set", f'target.device="{device}"',
-                    "--set", f'target.arch="{arch}"', "-o", "plan.mwplan")
+                    "--set", f'target.arch="{arch}"', *(options or ("-o", "plan.mwplan")))
 
     def key(self):
         return hashlib.sha256(json.dumps([self.model, self.spec, self.target]).encode()).hexdigest()[:24]
@@ -75,17 +77,27 @@ def answers(case, binary, folder):
     return found
 
 
+def answers_without_code(case, binary, folder):
+    found = {}
+    for options in (("--compile-to", "memory"), ("--estimate", "--json")):
+        code, said = case.compile(binary, folder, *options)
+        found[" ".join(options)] = digest(said.encode()) if code == 0 else [code, said]
+    return found
+
+
 class Build:
-    def __init__(self, folder, keep):
+    def __init__(self, folder, keep, has_code=True):
         self.binary = pathlib.Path(folder).resolve() / "meshwork"
-        self.kept = keep and pathlib.Path(keep) / digest(self.binary.read_bytes())[:24]
+        self.ask = answers if has_code else answers_without_code
+        part = "" if has_code else "-without-code"
+        self.kept = keep and pathlib.Path(keep) / (digest(self.binary.read_bytes())[:24] + part)
 
     def answers(self, case):
         kept = self.kept and self.kept / f"{case.key()}.json"
         if kept and kept.exists():
             return json.loads(kept.read_text())
         with tempfile.TemporaryDirectory(prefix="meshwork-") as folder:
-            found = answers(case, self.binary, pathlib.Path(folder))
+            found = self.ask(case, self.binary, pathlib.Path(folder))
         if kept:
             kept.parent.mkdir(parents=True, exist_ok=True)
             kept.write_text(json.dumps(found))
@@ -178,11 +190,13 @@ def main():
     parser.add_argument("--drawn", type=int, default=DRAWN, help="how many specs are drawn (%(default)s)")
     parser.add_argument("--only", default="", help="part of the names of the cases to compare")
     parser.add_argument("--keep", help="a folder for what builds said")
+    parser.add_argument("--without-code", action="store_true", help="compare what plans are made of but machine code")
     parser.add_argument("--jobs", type=int, default=2, help="cases at once (%(default)s)")
     options = parser.parse_args()
     if not shutil.which("flatc"):
         parser.error("flatc is not installed; Debian's package is flatbuffers-compiler")
-    before, after = (Build(folder, options.keep) for folder in (options.before, options.after))
+    before, after = (Build(folder, options.keep, not options.without_code)
+                     for folder in (options.before, options.after))
     chosen = list(cases(options.drawn, options.only))
     with concurrent.futures.ThreadPoolExecutor(options.jobs) as pool:
         found = pool.map(lambda case: difference(case, before, after), chosen)

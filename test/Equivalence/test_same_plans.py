@@ -12,9 +12,10 @@ SCRIPT = pathlib.Path(same_plans.__file__)
 
 
 class SamePlans(unittest.TestCase):
-    def compare(self, after):
-        return subprocess.run([sys.executable, str(SCRIPT), str(tools.BIN), str(after), "--only", "dp1.toml/x86"],
-                              capture_output=True, text=True, timeout=tools.TIMEOUT_S)
+    def compare(self, after, *options):
+        return subprocess.run([sys.executable, str(SCRIPT), str(tools.BIN), str(after), "--only", "dp1.toml/x86",
+                               *options], capture_output=True, text=True,
+                              timeout=tools.TIMEOUT_S)
 
     def build_with(self, lines):
         """The tools of this build behind a script."""
@@ -28,6 +29,14 @@ class SamePlans(unittest.TestCase):
     def test_a_build_equals_itself(self):
         done = self.compare(tools.BIN)
         self.assertEqual((done.returncode, done.stdout), (0, "1 compared, 0 differ\n"), done.stderr)
+
+    def test_phases_are_compared_without_code(self):
+        done = self.compare(tools.BIN, "--without-code")
+        self.assertEqual((done.returncode, done.stdout), (0, "1 compared, 0 differ\n"), done.stderr)
+        other = self.build_with(f'[ "$1" = compile ] && set -- "$@" --set batch.micro=1\nexec {tools.BIN}/meshwork "$@"')
+        done = self.compare(other, "--without-code")
+        self.assertEqual((done.returncode, done.stdout),
+                         (1, "dp1.toml/x86-64-v3: --compile-to memory; --estimate --json\n1 compared, 1 differ\n"))
 
     def test_the_first_table_that_differs_is_named(self):
         other = self.build_with(f'[ "$1" = compile ] && set -- "$@" --set batch.micro=1\nexec {tools.BIN}/meshwork "$@"')
