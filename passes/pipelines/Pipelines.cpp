@@ -43,6 +43,13 @@ std::vector<options::DimSplit> splitsOf(const spec::Spec &spec) {
   return splits;
 }
 
+/// Functions here have one block, so that there is no control flow to simplify.
+std::unique_ptr<Pass> createPatternsPass() {
+  return createCanonicalizerPass(
+      GreedyRewriteConfig().setRegionSimplificationLevel(
+          GreedySimplifyRegionLevel::Disabled));
+}
+
 void buildInput(OpPassManager &, const spec::Spec &) {}
 
 void buildStep(OpPassManager &passes, const spec::Spec &spec) {
@@ -78,7 +85,7 @@ void buildStep(OpPassManager &passes, const spec::Spec &spec) {
   passes.addPass(autodiff::createAutodiffPass());
   // The gradient of a map has all operands of the map. What it does not read
   // must neither be moved between ranks nor be kept or computed again for it.
-  passes.addPass(createCanonicalizerPass());
+  passes.addPass(createPatternsPass());
   autodiff::BuildUpdatePassOptions update;
   update.kind = spec.optimizer.kind;
   for (const auto &[name, value] : spec.optimizer.settings)
@@ -279,12 +286,12 @@ void buildFuse(OpPassManager &all, const spec::Spec &spec) {
   // Local sizes are known now: chunks of the head hold this rank's tokens.
   passes.addPass(transform::createExpandHeadPass(headOf(spec)));
   passes.addPass(transform::createExpandRoundsPass());
-  passes.addPass(createCanonicalizerPass());
+  passes.addPass(createPatternsPass());
   passes.addPass(createCSEPass());
   passes.addPass(fusion::createFoldBiasPass());
   // After folding, so that a product that is accumulated stays one.
   passes.addPass(fusion::createFuseAccumulationsPass());
-  passes.addPass(createCanonicalizerPass());
+  passes.addPass(createPatternsPass());
   passes.addPass(fusion::createFusePass(fusionOn(spec.device)));
   if (foldsEpilogues(spec))
     passes.addPass(fusion::createFoldEpiloguesPass(
@@ -314,15 +321,18 @@ void buildMemory(OpPassManager &passes, const spec::Spec &) {
 }
 
 constexpr Phase allPhases[] = {
-    {"input", "the model as given, checked", buildInput},
-    {"step", "one training step on whole tensors", buildStep},
-    {"shard", "who holds what", buildShard},
-    {"partition", "each rank's part", buildPartition},
-    {"pipeline", "each rank's stages", buildPipeline},
-    {"recompute", "what the backward pass computes again", buildRecompute},
-    {"fuse", "kernels, products and what else runs", buildFuse},
-    {"schedule", "one program on buffers", buildSchedule},
-    {"memory", "one arena", buildMemory},
+    {"input", "the model as given, checked", buildInput, /*isVerified=*/false},
+    {"step", "one training step on whole tensors", buildStep,
+     /*isVerified=*/true},
+    {"shard", "who holds what", buildShard, /*isVerified=*/true},
+    {"partition", "each rank's part", buildPartition, /*isVerified=*/true},
+    {"pipeline", "each rank's stages", buildPipeline, /*isVerified=*/false},
+    {"recompute", "what the backward pass computes again", buildRecompute,
+     /*isVerified=*/false},
+    {"fuse", "kernels, products and what else runs", buildFuse,
+     /*isVerified=*/true},
+    {"schedule", "one program on buffers", buildSchedule, /*isVerified=*/true},
+    {"memory", "one arena", buildMemory, /*isVerified=*/false},
 };
 
 struct SpecOptions : PassPipelineOptions<SpecOptions> {
@@ -364,6 +374,12 @@ void buildFromFile(const Phase &phase, OpPassManager &passes,
 } // namespace
 
 ArrayRef<Phase> phases() { return allPhases; }
+
+void addPhase(PassManager &passes, const Phase &phase, const spec::Spec &spec) {
+  phase.build(passes, spec);
+  passes.addPass(createGatePass(phase.name));
+  passes.enableVerifier(false);
+}
 
 void registerDialects(DialectRegistry &registry) {
   registry.insert<transformer::TransformerDialect, mesh::MeshDialect,
