@@ -66,12 +66,21 @@ std::vector<runtime::FileUse> outputsOf(const CompileOptions &options) {
   return uses;
 }
 
-/// One run of `meshwork compile`.
+/// How the child ends when passes fail; no exit code of ours.
+constexpr int phaseFailed = 100;
+
+/// One run of `meshwork compile`. MLIR copies the module before each phase that
+/// may leave a reproducer, a tenth of the time of a large model. So none does,
+/// and a run whose passes failed is repeated: the second one `reproduces` the
+/// failure, which the first has told.
 class Compilation {
 public:
   Compilation(const CompileOptions &options, const CompileTexts &texts,
-              bool isTerminal)
-      : options(options), texts(texts), progress(isTerminal) {}
+              bool isTerminal, bool reproduces)
+      : options(options), texts(texts), progress(isTerminal) {
+    if (reproduces)
+      silence.emplace();
+  }
 
   int run() {
     if (int code = readSpec(); code != ok || options.printConfig)
@@ -209,28 +218,19 @@ private:
         return ok;
       }
       PassManager passes(model.module()->getContext());
-      passes.enableCrashReproducerGeneration(reproducerTo(options));
-      phase.build(passes, spec);
-      passes.addPass(pipelines::createGatePass(phase.name));
+      if (silence)
+        passes.enableCrashReproducerGeneration(reproducerTo(options));
+      pipelines::addPhase(passes, phase, spec);
       if (options.dumpPassPipeline) {
         llvm::errs() << phase.name << ": ";
         passes.printAsTextualPipeline(llvm::errs());
         llvm::errs() << "\n";
       }
       bool fine = succeeded(passes.run(model.module()));
-      if (ofSpec.any() || (!fine && isMemoryShort())) // nothing to repair
-        llvm::sys::fs::remove(reproducerPath(options));
       if (ofSpec.any())
         return badSpec;
-      if (!fine) {
-        // A pass that crashes for lack of memory is a pass that fails.
-        checkMemory();
-        llvm::errs() << "meshwork: error: " << options.model
-                     << " does not compile (phase '" << phase.name
-                     << "'); repeat with: meshwork-opt --run-reproducer "
-                     << reproducerPath(options) << "\n";
-        return badData;
-      }
+      if (!fine)
+        return silence ? tellReproducer(phase.name) : phaseFailed;
       endReading();
       progress.watch();
       noteTime(phase.name, start);
@@ -240,6 +240,19 @@ private:
         break;
     }
     return ok;
+  }
+
+  int tellReproducer(StringRef phase) {
+    silence.reset();
+    // A pass that crashes for lack of memory is a pass that fails.
+    if (isMemoryShort()) // nothing to repair
+      llvm::sys::fs::remove(reproducerPath(options));
+    checkMemory();
+    llvm::errs() << "meshwork: error: " << options.model
+                 << " does not compile (phase '" << phase
+                 << "'); repeat with: meshwork-opt --run-reproducer "
+                 << reproducerPath(options) << "\n";
+    return badData;
   }
 
   /// Whether somebody wants to see each of them.
@@ -372,7 +385,18 @@ private:
   codegen::Origins origins; // of the spec's keys
   Model model;
   Progress progress;
+  std::optional<Silence> silence; // of a run that reproduces a failure
 };
+
+/// In a child, which ends without destroying what is large.
+int runOnce(const CompileOptions &options, const CompileTexts &texts,
+            bool reproduces) {
+  // The child's stderr is a pipe.
+  bool isTerminal = llvm::sys::Process::StandardErrIsDisplayed();
+  return guarded([&] {
+    return (new Compilation(options, texts, isTerminal, reproduces))->run();
+  });
+}
 
 /// What is wrong with the options alone; an exit code.
 int checkOptions(const CompileOptions &options) {
@@ -430,10 +454,10 @@ int compile(const CompileOptions &given) {
       return code;
   if (int code = readTexts(options, given.model, texts); code != ok)
     return code;
-  // The child's stderr is a pipe.
-  bool isTerminal = llvm::sys::Process::StandardErrIsDisplayed();
-  int code =
-      guarded([&] { return Compilation(options, texts, isTerminal).run(); });
+  int code = runOnce(options, texts, /*reproduces=*/false);
+  if (code == phaseFailed &&
+      (code = runOnce(options, texts, /*reproduces=*/true)) == ok)
+    code = report(absl::InternalError("what failed did not fail again"));
   if (code == internal)
     leaveReproducer(options, texts);
   return code;

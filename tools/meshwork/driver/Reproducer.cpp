@@ -1,5 +1,8 @@
 #include "tools/meshwork/driver/Reproducer.h"
 
+#include <fcntl.h>
+#include <unistd.h>
+
 #include "passes/pipelines/SpecFiles.h"
 #include "tools/meshwork/driver/Files.h"
 #include "tools/meshwork/driver/Guard.h"
@@ -106,6 +109,20 @@ mlir::ReproducerStreamFactory reproducerTo(const CompileOptions &options) {
   return [&options](std::string &) {
     return std::make_unique<Reproducer>(options);
   };
+}
+
+Silence::Silence() : stderrBefore(::dup(STDERR_FILENO)) {
+  if (int nowhere = ::open("/dev/null", O_WRONLY | O_CLOEXEC); nowhere >= 0) {
+    ::dup2(nowhere, STDERR_FILENO);
+    ::close(nowhere);
+  }
+}
+
+Silence::~Silence() {
+  if (stderrBefore >= 0) {
+    ::dup2(stderrBefore, STDERR_FILENO);
+    ::close(stderrBefore);
+  }
 }
 
 void leaveReproducer(const CompileOptions &options, const CompileTexts &texts) {

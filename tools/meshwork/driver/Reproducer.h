@@ -24,6 +24,18 @@ std::set<std::string> reproducerPaths(const CompileOptions &options);
 /// all.
 mlir::ReproducerStreamFactory reproducerTo(const CompileOptions &options);
 
+/// stderr goes nowhere while this lives.
+class Silence {
+public:
+  Silence();
+  ~Silence();
+  Silence(const Silence &) = delete;
+  Silence &operator=(const Silence &) = delete;
+
+private:
+  int stderrBefore;
+};
+
 /// Of an error inside the compiler: writes model and spec beside each other and
 /// prints the line that repeats it all.
 void leaveReproducer(const CompileOptions &options, const CompileTexts &texts);

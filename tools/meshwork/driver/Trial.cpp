@@ -72,8 +72,7 @@ static const pipelines::Phase *phaseNamed(StringRef name) {
 LogicalResult runPhase(ModuleOp module, const spec::Spec &spec,
                        StringRef name) {
   PassManager passes(module.getContext());
-  phaseNamed(name)->build(passes, spec);
-  passes.addPass(pipelines::createGatePass(name));
+  pipelines::addPhase(passes, *phaseNamed(name), spec);
   return passes.run(module);
 }
 
