@@ -4,6 +4,7 @@
 #include "lib/Plan/PlanFile.h"
 #include "lib/Plan/Checked.h"
 #include "lib/Plan/PlanCheck.h"
+#include "lib/Plan/ShareTables.h"
 #include "lib/Text/FileKind.h"
 #include "meshwork/Plan/Frame.h"
 #include "meshwork/Runtime/ExitCode.h"
@@ -123,10 +124,8 @@ absl::Status PlanFile::check(const unsigned char *frame) {
     return bad("damaged: the checksum of its payload is wrong");
   // Later writes to the plan, by a stray pointer, fault instead of misleading.
   ::mprotect(bytes, payloadSize, PROT_READ);
-  // A table of its own takes at least 8 bytes, so an honest plan stays below;
-  // one that points at the same table again and again does not.
   flatbuffers::Verifier verifier(bytes, payloadSize, /*max_depth=*/64,
-                                 /*max_tables=*/payloadSize / 8 + 1);
+                                 maxTables(payloadSize));
   if (!PlanBufferHasIdentifier(bytes))
     return bad("its payload is not a plan: no identifier \"", PlanIdentifier(),
                "\"");

@@ -5,6 +5,7 @@
 #include "dialects/transformer/Dims.h"
 #include "dialects/transformer/Facts.h"
 #include "lib/Plan/PlanFile.h"
+#include "lib/Plan/ShareTables.h"
 #include "lib/Spec/FilePath.h"
 #include "meshwork/Plan/Frame.h"
 #include "passes/codegen/KernelSpecs.h"
@@ -59,7 +60,7 @@ public:
     if (failed(addKernels()) || failed(addPrograms()))
       return failure();
     describe();
-    return checked(pack());
+    return checked(pack(/*shares=*/true));
   }
 
   FailureOr<std::vector<char>> runWithoutCode() {
@@ -172,20 +173,26 @@ private:
         llvm::toHex(ArrayRef<uint8_t>(digest.digest), /*LowerCase=*/true);
   }
 
-  FailureOr<std::vector<char>> pack() {
+  /// `shares` for a file: what stays in memory is sooner made than made small.
+  FailureOr<std::vector<char>> pack(bool shares = false) {
     if (failed(addWorkspaces(module, spec.device, plan)))
       return failure();
     flatbuffers::FlatBufferBuilder builder(1 << 20);
     builder.Finish(plan::Plan::Pack(builder, &plan), plan::PlanIdentifier());
-    if (builder.GetSize() > plan::maxPayloadBytes)
+    ArrayRef<uint8_t> payload(builder.GetBufferPointer(), builder.GetSize());
+    std::optional<std::vector<uint8_t>> shared;
+    if (shares)
+      shared = plan::shareTables(*plan::GetPlan(payload.data()));
+    if (shared)
+      payload = *shared;
+    if (payload.size() > plan::maxPayloadBytes)
       return module.emitError()
-             << "the plan has " << builder.GetSize() << " bytes, at most "
+             << "the plan has " << payload.size() << " bytes, at most "
              << plan::maxPayloadBytes << " are possible";
-    std::vector<char> file(plan::frameBytes + builder.GetSize());
-    plan::writeFrame(builder.GetBufferPointer(), builder.GetSize(),
+    std::vector<char> file(plan::frameBytes + payload.size());
+    plan::writeFrame(payload.data(), payload.size(),
                      reinterpret_cast<unsigned char *>(file.data()));
-    std::memcpy(file.data() + plan::frameBytes, builder.GetBufferPointer(),
-                builder.GetSize());
+    llvm::copy(payload, file.begin() + plan::frameBytes);
     return file;
   }
 
