@@ -155,8 +155,7 @@ private:
     }
     // As generated code does: less lies between them.
     std::ranges::sort(fields, {}, [](const FieldCopy &copy) {
-      return std::pair(-static_cast<int64_t>(copy.alignment),
-                       copy.field->id());
+      return std::pair(-static_cast<int64_t>(copy.alignment), copy.field->id());
     });
     return fields;
   }

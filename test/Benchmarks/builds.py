@@ -1,10 +1,10 @@
 #!/usr/bin/env python3
-"""Two builds against each other, in turns: steps, compile time, memory of the compiler, size of plans.
+"""Two builds against each other, in turns: steps, compile time, memory of the compiler, size of plans, estimates.
 
-    test/Benchmarks/builds.py BEFORE/bin AFTER/bin [--rounds 5] [--only steps|compile] [--json FILE]
+    test/Benchmarks/builds.py BEFORE/bin AFTER/bin [--rounds 5] [--only steps|compile|estimate] [--json FILE]
 
-Each row is a ratio, after over before: of medians for steps, of the least times for compiling,
-which a busy machine only makes longer. Turns alternate within a round and change places from
+Each row is a ratio, after over before: of medians for steps, of the least times for compiling and
+estimating, which a busy machine only makes longer. Turns alternate within a round and change places from
 round to round, so that neither build has the quiet half.
 """
 import argparse
@@ -28,6 +28,22 @@ COMPILED = {
                           '[zero]\nstage = 1\n[batch]\nglobal = 128\nmicro = 1\nsequence = 8192\n'
                           '[pipeline]\nschedule = "interleaved-1f1b"\nvirtual_stages = 4\n'),
 }
+
+# Estimated only: Llama 3.1 in its three sizes, for GPUs.
+SIZES = {"8b": (4096, 14336, 32, 32), "70b": (8192, 28672, 80, 64), "405b": (16384, 53248, 126, 128)}
+FOR_GPUS = '[precision]\ncompute = "bf16"\n[target]\ndevice = "cuda"\narch = "sm_90a"\n'
+FULLY_SHARDED = ('[mesh]\naxes = ["dp=8", "tp=8"]\n[shard]\nresidual_sequence = ["tp"]\n[zero]\nstage = 3\n'
+                 '[batch]\nglobal = 8\nmicro = 1\nsequence = 8192\n')
+
+
+def llama(size):
+    columns, inner, layers, heads = SIZES[size]
+    return {**LLAMA_405B, "hidden_size": columns, "intermediate_size": inner, "num_hidden_layers": layers,
+            "num_attention_heads": heads}
+
+
+ESTIMATED = {**{f"llama-{size}, zero 3": (llama(size), FULLY_SHARDED + FOR_GPUS) for size in SIZES},
+             "llama-405b, pp 16": (LLAMA_405B, COMPILED["llama-405b, pp 16"][1] + FOR_GPUS)}
 
 
 class Compiled:
@@ -55,6 +71,9 @@ class Compiled:
     def measure(self):
         seconds, mebibytes = self._run("compile", "model.mlir", "--spec", "spec.toml", "-o", "plan.mwplan")
         return {"compile_s": seconds, "compiler_mib": mebibytes, "plan_bytes": (self.path / "plan.mwplan").stat().st_size}
+
+    def estimate(self):
+        return self._run("compile", "model.mlir", "--spec", "spec.toml", "--estimate")[0]
 
 
 def in_turns(sides, rounds, measure):
@@ -87,6 +106,13 @@ def compile_rows(binaries, rounds):
             yield {"what": name, "unit": unit, "of": "least", "all": numbers, **ratio(*map(min, numbers))}
 
 
+def estimate_rows(binaries, rounds):
+    for name, (config, spec) in ESTIMATED.items():
+        found = in_turns([Compiled(folder, config, spec) for folder in binaries], rounds, Compiled.estimate)
+        yield {"what": f"estimate of {name}", "unit": "s of the processor", "of": "least", "all": found,
+               **ratio(*map(min, found))}
+
+
 def ratio(before, after):
     return {"before": before, "after": after, "ratio": after / before}
 
@@ -97,15 +123,16 @@ def main():
     parser.add_argument("after", type=cases.path)
     parser.add_argument("--rounds", type=int, default=5)
     parser.add_argument("--threads", type=int, default=len(os.sched_getaffinity(0)))
-    parser.add_argument("--only", choices=["steps", "compile"])
+    parser.add_argument("--only", choices=["steps", "compile", "estimate"])
     parser.add_argument("--json", type=cases.path)
     options = parser.parse_args()
     binaries, rows = [options.before, options.after], []
     kinds = {"steps": lambda: step_rows(binaries, options.rounds, options.threads),
-             "compile": lambda: compile_rows(binaries, options.rounds)}
+             "compile": lambda: compile_rows(binaries, options.rounds),
+             "estimate": lambda: estimate_rows(binaries, options.rounds)}
     for kind in [options.only] if options.only else kinds:
         for row in kinds[kind]():
-            print(f"{row['what']:28} {row['before']:14.2f} {row['after']:14.2f} {row['unit']:20} ratio {row['ratio']:.3f}", flush=True)
+            print(f"{row['what']:32} {row['before']:14.2f} {row['after']:14.2f} {row['unit']:20} ratio {row['ratio']:.3f}", flush=True)
             rows.append(row)
     if options.json:
         options.json.write_text(json.dumps(rows, indent=1))

@@ -32,12 +32,16 @@ found = parser.parse_args(["--bin", "here"]).bin
 assert found == pathlib.Path(sys.argv[1]).resolve() / "here", found
 """
 BUILDS = """
+import pathlib, sys
 import builds
 assert builds.ratio(4, 3) == {"before": 4, "after": 3, "ratio": 0.75}
 order = []
 found = builds.in_turns(["before", "after"], 3, lambda side: order.append(side) or len(order))
 assert order == ["before", "after", "after", "before", "before", "after"], order
 assert found == [[1, 4, 5], [2, 3, 6]], found
+assert builds.llama("405b") == builds.LLAMA_405B
+one = builds.Compiled(pathlib.Path(sys.argv[1]), builds.GPT2_XL | {"n_layer": 1}, builds.COMPILED["gpt2-1.5b, cuda"][1])
+assert one.estimate() > 0
 """
 PUBLISHED = """
 import others, published
@@ -69,7 +73,7 @@ class Benchmarks(unittest.TestCase):
         self.run_there(FLOORS)
 
     def test_two_builds_take_turns(self):
-        self.run_there(BUILDS)
+        self.run_there(BUILDS, str(shell.BIN))
 
     def test_published_runs_are_scored(self):
         self.run_there(PUBLISHED)
