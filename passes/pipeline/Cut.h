@@ -60,11 +60,21 @@ private:
   friend class Builder;
 };
 
+/// The ranks that have each parameter, by its name.
+using Coordinates = ::llvm::StringMap<::llvm::SmallVector<int64_t>>;
+
+/// The ops of `update` that each of `ranks` has, in order: all but those of
+/// parameters that other ranks alone have, which are most of them.
+std::vector<std::vector<::mlir::Operation *>>
+opsOfRanks(::mlir::func::FuncOp update, const Coordinates &coordinates,
+           int64_t ranks);
+
 /// An @update, at the end of `module`, of the parameters of its @microbatch.
-///   coordinates  at which each parameter is
-::mlir::LogicalResult
-cutUpdate(::mlir::func::FuncOp update, ::mlir::ModuleOp module, int64_t rank,
-          const ::llvm::StringMap<::llvm::SmallVector<int64_t>> &coordinates,
-          const Placement &placement);
+///   ops  those of `update` that opsOfRanks gives the rank
+::mlir::LogicalResult cutUpdate(::mlir::func::FuncOp update,
+                                ::llvm::ArrayRef<::mlir::Operation *> ops,
+                                ::mlir::ModuleOp module, int64_t rank,
+                                const Coordinates &coordinates,
+                                const Placement &placement);
 
 } // namespace meshwork::pipeline

@@ -177,7 +177,7 @@ private:
   LogicalResult build(const Line &line, const Placement &placement,
                       const schedules::Table &order) {
     SmallVector<ModuleOp> modules;
-    llvm::StringMap<SmallVector<int64_t>> coordinates; // of parameters
+    Coordinates coordinates;
     for (auto [rank, actions] : llvm::enumerate(order.ranks)) {
       auto own = ModuleOp::create(microbatch.getLoc());
       own->setDiscardableAttrs(getOperation()->getDiscardableAttrDictionary());
@@ -193,8 +193,10 @@ private:
       if (failed(checkGradients(step, held)))
         return failure();
     }
+    auto ops = opsOfRanks(update, coordinates, modules.size());
     for (auto [rank, own] : llvm::enumerate(modules))
-      if (failed(cutUpdate(update, own, rank, coordinates, placement)))
+      if (failed(
+              cutUpdate(update, ops[rank], own, rank, coordinates, placement)))
         return failure();
     return success();
   }

@@ -3,6 +3,7 @@
 #include "dialects/transformer/Facts.h"
 #include "mlir/Dialect/Arith/IR/Arith.h"
 #include "passes/pipeline/Cut.h"
+#include "llvm/ADT/SmallBitVector.h"
 
 using namespace mlir;
 using namespace meshwork::transformer;
@@ -18,16 +19,36 @@ StateOp sourceOf(Value value) {
   return dyn_cast_or_null<StateOp>(op);
 }
 
+/// Whether it is neither read from a state nor set by the launcher.
+bool isComputed(Value value) {
+  auto op = value.getDefiningOp<TensorOpInterface>();
+  return op && op.getStateUse() == StateUse::none && !op.isSource();
+}
+
+/// A sum of numbers, some of which other ranks have.
+bool isSum(Operation *op) {
+  return isa<MapOp>(op) && op->getNumResults() == 1 &&
+         op->getNumOperands() > 0 &&
+         cast<RankedTensorType>(op->getResult(0).getType()).getRank() == 0 &&
+         llvm::all_of(op->getOperands(), isComputed);
+}
+
+/// Of a parameter; none of what is no parameter.
+ArrayRef<int64_t> ranksOf(const Coordinates &coordinates, StringRef parameter) {
+  auto found = coordinates.find(parameter);
+  return found == coordinates.end() ? ArrayRef<int64_t>() : found->second;
+}
+
 class Update {
 public:
-  Update(func::FuncOp whole, ModuleOp module, int64_t rank,
-         const llvm::StringMap<SmallVector<int64_t>> &coordinates,
+  Update(func::FuncOp whole, ArrayRef<Operation *> ops, ModuleOp module,
+         int64_t rank, const Coordinates &coordinates,
          const Placement &placement)
       : function(whole.cloneWithoutRegions()), rank(rank),
         coordinates(coordinates), placement(placement),
         builder(function.getContext()) {
     module.push_back(function);
-    copyOwn(whole);
+    copy(whole, ops);
   }
 
   LogicalResult run() {
@@ -63,44 +84,23 @@ private:
     return sum;
   }
 
-  /// What is left of `whole` without the parameters that other ranks alone
-  /// have: those are most of it. Sums keep the terms that are not copied until
-  /// prune().
-  void copyOwn(func::FuncOp whole) {
+  /// Sums keep the terms that are not copied until prune().
+  void copy(func::FuncOp whole, ArrayRef<Operation *> ops) {
     Block &body = function.getBody().emplaceBlock();
     IRMapping copies;
     for (BlockArgument argument : whole.getArguments())
       copies.map(argument,
                  body.addArgument(argument.getType(), argument.getLoc()));
     builder.setInsertionPointToEnd(&body);
-    for (Operation &op : whole.getBody().front()) {
-      if (isOfOthers(&op))
-        gone.insert(&op);
-      else
-        builder.clone(op, copies);
-    }
+    for (Operation *op : ops)
+      builder.clone(*op, copies);
   }
 
-  bool isOfOthers(Operation *op) const {
-    if (auto state = dyn_cast<StateOp>(op);
-        state && isOfParameter(state.getKind()))
-      return !isHere(state.getName()) && !isShared(state.getName());
-    auto isGone = [&](Value value) {
-      return gone.contains(value.getDefiningOp());
-    };
-    return isSum(op) ? llvm::all_of(op->getOperands(), isGone)
-                     : llvm::any_of(op->getOperands(), isGone);
-  }
-
-  ArrayRef<int64_t> ranksOf(StringRef parameter) const {
-    auto found = coordinates.find(parameter);
-    return found == coordinates.end() ? ArrayRef<int64_t>() : found->second;
-  }
   bool isHere(StringRef parameter) const {
-    return llvm::is_contained(ranksOf(parameter), rank);
+    return llvm::is_contained(ranksOf(coordinates, parameter), rank);
   }
   bool isShared(StringRef parameter) const {
-    return ranksOf(parameter).size() > 1;
+    return ranksOf(coordinates, parameter).size() > 1;
   }
 
   /// Gradients of parameters that several ranks have, once each has summed its
@@ -137,20 +137,6 @@ private:
     passed.insert(assign);
   }
 
-  /// Whether it is neither read from a state nor set by the launcher.
-  static bool isComputed(Value value) {
-    auto op = value.getDefiningOp<TensorOpInterface>();
-    return op && op.getStateUse() == StateUse::none && !op.isSource();
-  }
-
-  /// A sum of numbers, some of which other ranks have.
-  static bool isSum(Operation *op) {
-    return isa<MapOp>(op) && op->getNumResults() == 1 &&
-           op->getNumOperands() > 0 &&
-           cast<RankedTensorType>(op->getResult(0).getType()).getRank() == 0 &&
-           llvm::all_of(op->getOperands(), isComputed);
-  }
-
   /// What other ranks have: states of their parameters, and in the norm those
   /// that a rank before this one has too.
   void prune() {
@@ -172,14 +158,16 @@ private:
 
   std::function<bool(Value)> isGone() const {
     return [&](Value value) {
-      return absent.contains(value) || gone.contains(value.getDefiningOp());
+      Operation *op = value.getDefiningOp();
+      bool isCopied = !op || op->getParentOp() == function;
+      return absent.contains(value) || gone.contains(op) || !isCopied;
     };
   }
 
   bool isCountedElsewhere(Value term) const {
     StateOp state = sourceOf(term);
     return state && state.getKind() == StateKind::gradient &&
-           ranksOf(state.getName()).front() != rank;
+           ranksOf(coordinates, state.getName()).front() != rank;
   }
 
   void dropTerms(MapOp sum) {
@@ -241,7 +229,7 @@ private:
 
   func::FuncOp function;
   int64_t rank;
-  const llvm::StringMap<SmallVector<int64_t>> &coordinates;
+  const Coordinates &coordinates;
   const Placement &placement;
   OpBuilder builder;
   llvm::DenseSet<Operation *> gone, passed;
@@ -249,11 +237,44 @@ private:
 };
 } // namespace
 
-LogicalResult
-cutUpdate(func::FuncOp update, ModuleOp module, int64_t rank,
-          const llvm::StringMap<SmallVector<int64_t>> &coordinates,
-          const Placement &placement) {
-  return Update(update, module, rank, coordinates, placement).run();
+std::vector<std::vector<Operation *>>
+opsOfRanks(func::FuncOp update, const Coordinates &coordinates, int64_t ranks) {
+  const llvm::SmallBitVector all(ranks, true);
+  llvm::DenseMap<Operation *, llvm::SmallBitVector> others; // where not on all
+  auto ranksOfValue = [&](Value value) -> const llvm::SmallBitVector & {
+    auto found = others.find(value.getDefiningOp());
+    return found == others.end() ? all : found->second;
+  };
+  std::vector<std::vector<Operation *>> result(ranks);
+  for (Operation &op : update.getBody().front()) {
+    bool adds = isSum(&op);
+    llvm::SmallBitVector here(ranks, !adds);
+    for (Value operand : op.getOperands()) {
+      if (adds)
+        here |= ranksOfValue(operand);
+      else
+        here &= ranksOfValue(operand);
+    }
+    if (auto state = dyn_cast<StateOp>(op);
+        state && isOfParameter(state.getKind()))
+      if (auto own = ranksOf(coordinates, state.getName()); own.size() < 2) {
+        here.reset();
+        for (int64_t rank : own)
+          here.set(rank);
+      }
+    for (unsigned rank : here.set_bits())
+      result[rank].push_back(&op);
+    if (!here.all())
+      others.try_emplace(&op, std::move(here));
+  }
+  return result;
+}
+
+LogicalResult cutUpdate(func::FuncOp update, ArrayRef<Operation *> ops,
+                        ModuleOp module, int64_t rank,
+                        const Coordinates &coordinates,
+                        const Placement &placement) {
+  return Update(update, ops, module, rank, coordinates, placement).run();
 }
 
 } // namespace meshwork::pipeline

@@ -60,6 +60,7 @@ public:
     if (failed(addKernels()) || failed(addPrograms()))
       return failure();
     describe();
+    addReasons();
     return checked(pack(/*shares=*/true));
   }
 
@@ -70,6 +71,7 @@ public:
     if (failed(addPrograms()))
       return failure();
     describe();
+    addReasons();
     return checked(pack());
   }
 
@@ -164,13 +166,17 @@ private:
     plan.source_name = spec::nameOf(source.name);
     plan.source_ir = source.ir;
     plan.spec = spec::print(spec);
-    plan.provenance =
-        provenanceTables(mesh::provenanceOf(module), spec, source.origins);
     std::string both = plan.source_ir + plan.spec;
     XXH128_canonical_t digest;
     XXH128_canonicalFromHash(&digest, XXH3_128bits(both.data(), both.size()));
     plan.source_hash =
         llvm::toHex(ArrayRef<uint8_t>(digest.digest), /*LowerCase=*/true);
+  }
+
+  /// What `explain` tells of values; an estimate has none.
+  void addReasons() {
+    plan.provenance =
+        provenanceTables(mesh::provenanceOf(module), spec, source.origins);
   }
 
   /// `shares` for a file: what stays in memory is sooner made than made small.
