@@ -14,9 +14,8 @@ namespace meshwork::plan {
 /// The payload of a plan (what follows its frame) that says the same as `plan`.
 /// Instructions, lists and programs stay apart: who reads a plan may tell them
 /// by their address. Takes time and memory in proportion to the size of `plan`.
-///   plan  the root of a buffer that was written here, and so is trusted
-/// None where sharing would go so far that the check at load, which bounds how
-/// often tables are visited by the size of the file, would refuse the plan.
+///   plan  the root of a buffer that was written here, and so is trusted.
+/// None where the check at load would refuse the result: maxTables.
 std::optional<std::vector<uint8_t>> shareTables(const Plan &plan);
 
 /// How many tables the check at load visits of a payload of that size before it

@@ -63,8 +63,8 @@ private:
 /// The ranks that have each parameter, by its name.
 using Coordinates = ::llvm::StringMap<::llvm::SmallVector<int64_t>>;
 
-/// The ops of `update` that each of `ranks` has, in order: all but those of
-/// parameters that other ranks alone have, which are most of them.
+/// The ops of `update` that each of `ranks` has, in order. Most are missing:
+/// those of parameters that other ranks alone have.
 std::vector<std::vector<::mlir::Operation *>>
 opsOfRanks(::mlir::func::FuncOp update, const Coordinates &coordinates,
            int64_t ranks);

@@ -123,6 +123,7 @@ class Compile(unittest.TestCase):
         again = self.space.run("meshwork-opt", "--run-reproducer", "again.mlir")
         self.assertNotEqual(again.returncode, 0)
         first = next(line for line in done.stderr.splitlines() if "error:" in line)
+        self.assertEqual(done.stderr.count(first), 1)  # The run that makes the reproducer says nothing.
         self.assertIn(first.split("error:", 1)[1].strip(), again.stderr)
 
     def test_what_the_model_shows_is_told_at_the_line_of_the_spec(self):
