@@ -261,6 +261,19 @@ std::shared_ptr<Reporter> makeReporter(const plan::Plan &plan,
       std::move(logs));
 }
 
+/// An evaluation that tells nothing of the model.
+void warnOfEvaluation(const RunOptions &options, Reporter &reporter) {
+  for (const std::string &path : options.evalData)
+    if (std::count(options.data.begin(), options.data.end(), path) > 0)
+      reporter.warn(absl::StrCat(
+          "--eval-data ", quote(path),
+          " is trained on, too: its loss tells nothing of other text; "
+          "--held-out keeps a part of --data for that"));
+  if (options.evaluate && options.init.empty() && options.resume.empty())
+    reporter.warn("--evaluate: the weights are random ones; give --init or "
+                  "--resume to evaluate others");
+}
+
 /// Before the first step, on the first rank.
 void warnOfWarmup(const RunOptions &options, Reporter &reporter) {
   uint64_t warmup = options.learningRate.warmupSteps;
@@ -368,6 +381,7 @@ absl::Status runIn(Processes &processes, const RunOptions &options) {
     tellSources(options, parts);
     tellEvaluated(options, parts);
     warnOfWarmup(options, *parts.reporter);
+    warnOfEvaluation(options, *parts.reporter);
   }
   work.reset();
   return train(options, std::move(parts));

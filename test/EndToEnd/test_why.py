@@ -134,6 +134,19 @@ class Budgets(unittest.TestCase):
             self.assertLess(told["memory_per_rank_bytes"]["peak"], peak)
             peak = told["memory_per_rank_bytes"]["peak"]
 
+    def test_other_meshes_of_the_same_ranks_are_tried_last(self):
+        command = ["meshwork", "compile", MODEL, "--spec", "examples/dp2.toml", "--set", "zero.stage=3", "--set",
+                   "recompute.policy=full", "--set", "batch.micro=1", "-o", "m.mwplan"]
+        tensor, stages = '["dp=1", "tp=2"]', '["pp=2", "dp=1"]'
+        self.space.must(*command, "--set", f"mesh.axes={tensor}")
+        limit = json.loads(self.space.must("meshwork", "explain", "m.mwplan", "--json").stdout)["memory_per_rank_bytes"]["peak"]
+        done = self.space.refuse(shell.SPEC, [f"mesh.axes = {tensor}: "], *command, "--set", f"expect.memory_per_rank={limit} B")
+        override = done.stderr.split("--set '")[1].split("'")[0]
+        self.assertEqual(override, f"mesh.axes={tensor}")
+        self.space.must(*command, "--set", f"expect.memory_per_rank={limit} B", "--set", override)
+        self.space.refuse(shell.SPEC, [f"mesh.axes = {tensor}: ", f"mesh.axes = {stages}: "], *command, "--set",
+                          f"expect.memory_per_rank={limit - 1} B")
+
     def test_advice_is_of_what_would_be_chosen_with_it(self):
         """Policies of layers are chosen anew, so what is promised is what the change compiles to."""
         command = ["meshwork", "compile", "examples/llama-tiny.json", "--spec", "examples/dp2.toml", "--set",

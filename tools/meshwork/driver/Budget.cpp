@@ -67,6 +67,44 @@ std::vector<Change> changesOf(const spec::Spec &spec) {
   return changes;
 }
 
+/// `mesh.axes` with half of an axis that splits samples on `axis` instead,
+/// which is made where there is none: the outermost, of a pipeline, or the
+/// innermost.
+std::optional<std::string> meshWithHalfOn(const spec::Spec &spec,
+                                          StringRef axis, bool isOutermost) {
+  std::vector<spec::Axis> mesh = spec.mesh;
+  std::vector<std::string> data = axesOf(spec, "batch");
+  auto halved = llvm::find_if(mesh, [&](const spec::Axis &one) {
+    return llvm::is_contained(data, one.name) && one.size % 2 == 0;
+  });
+  if (halved == mesh.end())
+    return std::nullopt;
+  halved->size /= 2;
+  auto known = llvm::find_if(
+      mesh, [&](const spec::Axis &one) { return one.name == axis; });
+  if (known != mesh.end())
+    known->size *= 2;
+  else
+    mesh.insert(isOutermost ? mesh.begin() : mesh.end(), {axis.str(), 2});
+  std::string text;
+  for (const spec::Axis &one : mesh)
+    text += (text.empty() ? "[\"" : ", \"") + one.name + "=" +
+            std::to_string(one.size) + "\"";
+  return text + "]";
+}
+
+/// The same ranks, otherwise arranged; each alone, as they exclude each other.
+std::vector<Change> otherMeshes(const spec::Spec &spec) {
+  std::vector<Change> changes;
+  auto add = [&](StringRef axis, bool isOutermost, const char *price) {
+    if (auto mesh = meshWithHalfOn(spec, axis, isOutermost))
+      changes.push_back({"mesh.axes", *mesh, price});
+  };
+  add("tp", false, "activations travel in each layer");
+  add("pp", true, "stages wait for each other");
+  return changes;
+}
+
 /// What a rank needs and takes with some keys changed. What is "auto" is chosen
 /// for them. Nothing when that does not compile.
 std::optional<Trial> tryWith(const Model &model, const spec::Spec &spec,
@@ -89,30 +127,52 @@ std::string textOf(const Trial &trial, uint64_t budget) {
       trial.bytes <= budget ? ", fits" : "", explain::timeText(trial.seconds));
 }
 
-std::string advice(const Model &model, const spec::Spec &spec) {
-  std::string text = "changes of the spec, in the order to try them:\n";
-  std::vector<std::string> all;
-  uint64_t budget = cost::memoryLimit(spec)->bytes;
-  for (const Change &change : changesOf(spec)) {
-    std::string override = change.key + "=" + change.value;
-    std::optional<Trial> tried = tryWith(model, spec, {override});
-    if (!tried)
-      continue;
-    all.push_back(override);
-    text += llvm::formatv("  {0} = {1}: {2}, {3}\n", change.key, change.value,
-                          textOf(*tried, budget), change.price);
-    if (tried->bytes <= budget)
-      return text + "--set '" + override + "' is the cheapest that fits\n";
+class Advice {
+public:
+  Advice(const Model &model, const spec::Spec &spec)
+      : model(model), spec(spec), budget(cost::memoryLimit(spec)->bytes) {}
+
+  std::string run() {
+    text = "changes of the spec, in the order to try them:\n";
+    if (tryEach(changesOf(spec)))
+      return text;
+    std::optional<Trial> together =
+        all.size() > 1 ? tryWith(model, spec, all) : std::nullopt;
+    if (together)
+      text += "  all of these: " + textOf(*together, budget) + "\n";
+    if (together && together->bytes <= budget)
+      return text + "none fits alone\n";
+    if (tryEach(otherMeshes(spec)))
+      return text;
+    return text + "none fits; use more ranks on the axes that split weights, "
+                  "a shorter batch.sequence, or a larger budget\n";
   }
-  std::optional<Trial> together =
-      all.size() > 1 ? tryWith(model, spec, all) : std::nullopt;
-  if (together)
-    text += "  all of these: " + textOf(*together, budget) + "\n";
-  if (together && together->bytes <= budget)
-    return text + "none fits alone\n";
-  return text + "none fits; use more ranks on the axes that split weights, a "
-                "shorter batch.sequence, or a larger budget\n";
-}
+
+private:
+  /// Up to the first that fits alone; whether one does.
+  bool tryEach(ArrayRef<Change> changes) {
+    for (const Change &change : changes) {
+      std::string override = change.key + "=" + change.value;
+      std::optional<Trial> tried = tryWith(model, spec, {override});
+      if (!tried)
+        continue;
+      all.push_back(override);
+      text += llvm::formatv("  {0} = {1}: {2}, {3}\n", change.key, change.value,
+                            textOf(*tried, budget), change.price);
+      if (tried->bytes > budget)
+        continue;
+      text += "--set '" + override + "' is the cheapest that fits\n";
+      return true;
+    }
+    return false;
+  }
+
+  const Model &model;
+  const spec::Spec &spec;
+  uint64_t budget;
+  std::vector<std::string> all; // that were tried
+  std::string text;
+};
 } // namespace
 
 /// Of a pipeline whose layers could go elsewhere.
@@ -137,7 +197,7 @@ std::string memoryError(const plan::Plan &plan, const Model &model,
                     limit.from, explain::exactBytesText(peakBytes),
                     explain::exactBytesText(limit.bytes));
   return text + explain::peakMemory(plan) + "\n" + layersText(spec) +
-         advice(model, spec);
+         Advice(model, spec).run();
 }
 
 } // namespace meshwork::driver
