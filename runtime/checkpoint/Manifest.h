@@ -70,6 +70,8 @@ struct Progress {
   uint64_t step = 0;    // the next one: so many have ended
   uint64_t updates = 0; // of the weights; steps that were skipped made none
   uint64_t samples = 0; // sequences of the steps that have ended
+  /// Tokens of these; in a manifest 0 where all have the length of the last.
+  uint64_t tokens = 0;
 };
 
 struct Manifest {

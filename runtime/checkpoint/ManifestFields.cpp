@@ -9,6 +9,7 @@ constexpr Field rootFields[] = {{"format", Field::text},
                                 {"step", Field::number},
                                 {"updates", Field::number},
                                 {"samples", Field::number},
+                                {"tokens", Field::number, none, true},
                                 {"eval_loss", Field::text, none, true},
                                 {"options", Field::object, options},
                                 {"files", Field::list, files},
@@ -110,6 +111,7 @@ uint64_t *ManifestHandler::numberField() {
     return &version;
   return pending->name == "step"      ? &progress.step
          : pending->name == "updates" ? &progress.updates
+         : pending->name == "tokens"  ? &progress.tokens
                                       : &progress.samples;
 }
 

@@ -113,6 +113,9 @@ std::string manifestText(const Manifest &manifest) {
       ",\n\"step\":", manifest.progress.step,
       ",\"updates\":", manifest.progress.updates,
       ",\"samples\":", manifest.progress.samples,
+      manifest.progress.tokens == 0
+          ? ""
+          : absl::StrCat(",\"tokens\":", manifest.progress.tokens),
       manifest.evalLoss.empty() ? ""
                                 : ",\"eval_loss\":" + quoted(manifest.evalLoss),
       ",\n\"options\":", textOf(manifest.options), ",\n\"files\":",

@@ -35,6 +35,14 @@ const OptionRow rows[] = {
      .help = "Optimizer steps; 0 only places weights",
      .field = MESHWORK_FIELD(steps),
      .isShared = true},
+    {.name = "--then",
+     .group = "Data",
+     .valueName = "NEXT.mwplan@STEP",
+     .help = "From this step on go on with another plan of the same model: "
+             "longer sequences, a larger batch, another mesh. By way of a "
+             "checkpoint. May be given several times",
+     .field = MESHWORK_FIELD(then),
+     .needs = "--steps"},
     {.name = "--data",
      .group = "Data",
      .valueName = "FILE",

@@ -24,6 +24,12 @@ public:
   absl::StatusOr<std::vector<std::string>>
   exchange(const std::string &mine) const;
 
+  /// Before each plan of a run: claims and agreements of the one before are
+  /// none of its own.
+  void beginPhase() {
+    claims = {};
+    agreed = false;
+  }
   /// As many processes as ranks (exit code 78), and the same plan and options
   /// in all of them: names the odd rank.
   absl::Status agreeOn(const plan::PlanFile &plan,

@@ -94,14 +94,14 @@ static std::string newRun() {
 Reporter::Reporter(const plan::Plan &plan, ReportOptions given, MetricLogs to)
     : options(given),
       tokensPerStep(uint64_t{plan.global_batch()} * plan.sequence()),
-      sequence(plan.sequence()), flopsPerStep(plan.model_flops_per_step()),
+      flopsPerStep(plan.model_flops_per_step()),
       palmFlopsPerStep(plan.palm_flops_per_step()),
       onGpu(plan.device() != plan::Device::cpu), run(newRun()),
       logs(std::move(to)),
       terminal(!options.plainLines && ::isatty(STDOUT_FILENO) == 1) {}
 
 absl::Status Reporter::startAt(const Progress &at) {
-  samplesBefore = at.samples;
+  tokensBefore = at.tokens;
   if (at.step >= options.steps) // nothing is repeated
     return absl::OkStatus();
   if (logs.events)
@@ -195,8 +195,7 @@ std::string Reporter::metricsLine(const StepReport &r) const {
       "\"idle_ms\":%s,\"mfu\":%s,\"mfu_palm\":%s,\"memory_peak_bytes\":%d%s%s%"
       "s,\"time\":%.3f,\"run\":\"%s\"}",
       metricsBegin, r.step, jsonNumber(r.loss, 9), jsonNumber(r.gradNorm, 9),
-      jsonNumber(r.learningRate, 9),
-      samplesBefore * sequence + tokensPerStep * stepsSeen,
+      jsonNumber(r.learningRate, 9), tokensBefore + tokensPerStep * stepsSeen,
       time(static_cast<double>(tokensPerStep) / r.stepMs * 1e3), time(r.stepMs),
       time(r.computeMs), time(r.commMs), time(r.idleMs),
       jsonNumber(mfu(flopsPerStep, r.stepMs), 6),

@@ -96,7 +96,7 @@ private:
 
   std::mutex mutex; // of what is shown
   ReportOptions options;
-  uint64_t tokensPerStep, sequence, samplesBefore = 0;
+  uint64_t tokensPerStep, tokensBefore = 0;
   // Of all ranks. The model's own, with the pairs that a causal mask leaves,
   // and by PaLM's formula: 6 N + 12 L H Q T a token.
   double flopsPerStep, palmFlopsPerStep;

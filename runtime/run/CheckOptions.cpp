@@ -37,6 +37,23 @@ absl::Status checkNumbers(const RunOptions &options) {
 
 } // namespace
 
+/// A trace and gradients are of one plan.
+static absl::Status checkThen(const RunOptions &o) {
+  if (o.then.empty())
+    return absl::OkStatus();
+  if (o.checkpoint.empty())
+    return usage("--then needs --checkpoint: the next plan goes on from one");
+  for (auto [isGiven, name] :
+       {std::pair{!o.trace.empty(), "--trace"},
+        std::pair{!o.profileJson.empty(), "--profile-json"},
+        std::pair{o.profile, "--profile"},
+        std::pair{!o.saveGradients.empty(), "--save-gradients"}})
+    if (isGiven)
+      return usage("--then and ", name,
+                   " exclude each other: it tells of one plan");
+  return absl::OkStatus();
+}
+
 /// What is said of evaluations fits together.
 static absl::Status checkEvaluation(const RunOptions &o) {
   bool evaluates = !o.evalData.empty() || o.heldOut > 0;
@@ -101,6 +118,7 @@ absl::Status checkOptions(const RunOptions &o) {
   if (o.steps > 0 && o.data.empty() && !o.validateOnly)
     return usage("--data is needed for ", counted(o.steps, "step"));
   MESHWORK_RETURN_IF_ERROR(checkEvaluation(o));
+  MESHWORK_RETURN_IF_ERROR(checkThen(o));
   if (o.order != "random" && o.order != "epochs")
     return usage("--order is ", quote(o.order), ", expected random or epochs");
   if (!o.samples.empty() && o.samples != "windows" && o.samples != "documents")

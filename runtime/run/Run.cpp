@@ -15,6 +15,7 @@
 #include "runtime/run/CheckOptions.h"
 #include "runtime/run/GoOn.h"
 #include "runtime/run/OpenDevice.h"
+#include "runtime/run/Phases.h"
 #include "runtime/save/CheckpointFolder.h"
 #include "runtime/save/CopyMemory.h"
 #include "runtime/save/Weights.h"
@@ -277,7 +278,7 @@ void warnOfEvaluation(const RunOptions &options, Reporter &reporter) {
 /// Before the first step, on the first rank.
 void warnOfWarmup(const RunOptions &options, Reporter &reporter) {
   uint64_t warmup = options.learningRate.warmupSteps;
-  if (options.steps > 0 && warmup > options.steps)
+  if (options.then.empty() && options.steps > 0 && warmup > options.steps)
     reporter.warn(absl::StrCat("--warmup-steps is ", warmup,
                                ", and the run has ",
                                counted(options.steps, "step"),
@@ -386,6 +387,30 @@ absl::Status runIn(Processes &processes, const RunOptions &options) {
   work.reset();
   return train(options, std::move(parts));
 }
+
+absl::Status runPhases(Processes &processes, const std::vector<Phase> &phases,
+                       const RunOptions &options) {
+  MESHWORK_RETURN_IF_ERROR(checkPhases(phases, options, processes));
+  size_t first = firstPhase(phases, options);
+  // Whatever a later plan lacks of this machine is told before the first step.
+  for (size_t i = first + 1; i < phases.size(); ++i) {
+    RunOptions later = optionsOf(phases, i, first, options);
+    later.validateOnly = true;
+    processes.beginPhase();
+    MESHWORK_RETURN_IF_ERROR(runIn(processes, later));
+  }
+  for (size_t i = first; i < phases.size(); ++i) {
+    if (i > 0 && processes.isFirst() && !options.validateOnly)
+      absl::PrintF("step %d: goes on with %s\n", phases[i].begin,
+                   quote(phases[i].plan));
+    processes.beginPhase();
+    MESHWORK_RETURN_IF_ERROR(
+        runIn(processes, optionsOf(phases, i, first, options)));
+    if (options.validateOnly)
+      break;
+  }
+  return absl::OkStatus();
+}
 } // namespace
 
 absl::Status run(const RunOptions &given) {
@@ -393,9 +418,11 @@ absl::Status run(const RunOptions &given) {
   RunOptions options = given;
   if (options.learningRate.decaySteps == 0)
     options.learningRate.decaySteps = options.steps;
+  absl::StatusOr<std::vector<Phase>> phases = phasesOf(options);
+  MESHWORK_RETURN_IF_ERROR(phases.status());
   absl::StatusOr<Processes> processes = Processes::start(options);
   MESHWORK_RETURN_IF_ERROR(processes.status());
-  return processes->settle(runIn(*processes, options));
+  return processes->settle(runPhases(*processes, *phases, options));
 }
 
 } // namespace meshwork::runtime

@@ -11,30 +11,13 @@
 #include "runtime/machine/Clock.h"
 #include "runtime/machine/Memory.h"
 #include "runtime/save/SaveEntries.h"
+#include "runtime/save/StoredTensors.h"
 #include "runtime/save/Weights.h"
 #include <unistd.h>
 
 namespace meshwork::runtime {
 using plan::orEmpty;
 namespace {
-std::vector<StoredTensor> storedTensors(const plan::Plan &plan) {
-  std::vector<StoredTensor> stored;
-  for (const plan::SavedTensor &tensor : plan::savedTensors(plan)) {
-    StoredTensor &to = stored.emplace_back();
-    const plan::Parameter &parameter = *tensor.parameter;
-    to.name = parameter.name()->str();
-    to.shape.assign(orEmpty(parameter.shape()).begin(),
-                    orEmpty(parameter.shape()).end());
-    to.fileShape.assign(orEmpty(parameter.file_shape()).begin(),
-                        orEmpty(parameter.file_shape()).end());
-    if (orEmpty(parameter.files()).size() > 0)
-      to.files = plan::writtenForm(parameter);
-    for (const plan::SavedState &state : tensor.states)
-      to.states.push_back({state.name, plan::storedType(state), {}});
-  }
-  return stored;
-}
-
 absl::Status add(const SaveEntries &entries, Manifest &manifest) {
   auto firstFile = static_cast<uint32_t>(manifest.files.size());
   for (const StoredFile &file : entries.files)
@@ -102,6 +85,8 @@ absl::Status ManifestWriter::write(const Save &save,
   manifest.producer = plan->plan().producer() ? plan->plan().producer()->str()
                                               : std::string("meshwork");
   manifest.progress = save.progress;
+  if (save.progress.tokens == save.progress.samples * plan->plan().sequence())
+    manifest.progress.tokens = 0;
   manifest.options = settings;
   manifest.evalLoss = takeEvaluation(save.progress.step);
   manifest.tensors = storedTensors(plan->plan());

@@ -8,8 +8,10 @@
 #include "runtime/io/Files.h"
 #include "runtime/rank/Names.h"
 #include "runtime/save/RestoreStates.h"
+#include "runtime/save/StoredTensors.h"
 #include <algorithm>
 #include <iterator>
+#include <map>
 #include <set>
 
 namespace meshwork::runtime {
@@ -24,7 +26,15 @@ struct Named {
   std::string text() const { return what + firstOf(names); }
 };
 
-absl::Status verdict(const char *what, std::initializer_list<Named> lists) {
+/// What is compared with a plan, and what errors call it.
+struct Kept {
+  const char *name;
+  std::vector<StoredTensor> tensors;
+  std::string model;
+};
+
+absl::Status verdict(const std::string &what,
+                     std::initializer_list<Named> lists) {
   std::vector<std::string> parts;
   for (const Named &list : lists)
     if (!list.names.empty())
@@ -39,27 +49,31 @@ template <typename Sizes> std::vector<int64_t> sizesOf(const Sizes &sizes) {
 }
 
 absl::Status matchParameters(const std::vector<SavedTensor> &tensors,
-                             const Checkpoint &checkpoint) {
+                             const Kept &kept) {
   Named missing{"missing: "}, extra{"not in the plan: "},
       reshaped{"of another shape: "};
+  std::map<std::string_view, const StoredTensor *> all;
+  for (const StoredTensor &stored : kept.tensors)
+    all[stored.name] = &stored;
   std::set<std::string> known;
   for (const SavedTensor &tensor : tensors) {
     std::string name = tensor.parameter->name()->str();
     known.insert(name);
-    const StoredTensor *stored = checkpoint.find(name);
+    auto found = all.find(name);
+    const StoredTensor *stored = found == all.end() ? nullptr : found->second;
     std::vector<int64_t> shape =
         sizesOf(plan::orEmpty(tensor.parameter->shape()));
     if (!stored)
       missing.names.push_back(quote(name));
     else if (stored->shape != shape)
       reshaped.names.push_back(
-          absl::StrCat(quote(name), " is ", shapeText(stored->shape),
-                       " in the checkpoint, the plan has ", shapeText(shape)));
+          absl::StrCat(quote(name), " is ", shapeText(stored->shape), " in ",
+                       kept.name, ", the plan has ", shapeText(shape)));
   }
-  for (const StoredTensor &stored : checkpoint.manifest().tensors)
+  for (const StoredTensor &stored : kept.tensors)
     if (!known.contains(stored.name))
       extra.names.push_back(quote(stored.name));
-  return verdict("the checkpoint is of another model",
+  return verdict(absl::StrCat(kept.name, " is of another model"),
                  {missing, extra, reshaped});
 }
 
@@ -70,7 +84,7 @@ bool isOfOptimizer(const std::string &state) {
 
 /// Numbers may differ from mesh to mesh (RestoreStates.cpp).
 absl::Status matchStates(const std::vector<SavedTensor> &tensors,
-                         const Checkpoint &checkpoint) {
+                         const Kept &kept) {
   std::set<std::string> ofPlan, stored;
   Named missing{"missing: "}, extra{"not kept by the plan: "};
   for (const SavedTensor &tensor : tensors)
@@ -78,7 +92,7 @@ absl::Status matchStates(const std::vector<SavedTensor> &tensors,
       if (isOfOptimizer(state.name) && !state.part->is_number())
         ofPlan.insert(absl::StrCat(quote(state.name), " of ",
                                    quote(tensor.parameter->name()->str())));
-  for (const StoredTensor &tensor : checkpoint.manifest().tensors)
+  for (const StoredTensor &tensor : kept.tensors)
     for (const StoredState &state : tensor.states)
       if (isOfOptimizer(state.name) && !isNumber(state))
         stored.insert(
@@ -87,8 +101,9 @@ absl::Status matchStates(const std::vector<SavedTensor> &tensors,
                       stored.end(), std::back_inserter(missing.names));
   std::set_difference(stored.begin(), stored.end(), ofPlan.begin(),
                       ofPlan.end(), std::back_inserter(extra.names));
-  return verdict("the checkpoint has the states of another optimizer",
-                 {missing, extra});
+  return verdict(
+      absl::StrCat(kept.name, " has the states of another optimizer"),
+      {missing, extra});
 }
 
 /// Lines that mean something.
@@ -109,37 +124,58 @@ std::vector<std::string> linesOf(const std::string &text) {
   return lines;
 }
 
-absl::Status matchModel(const std::string &saved, const std::string &ofPlan) {
-  std::vector<std::string> before = linesOf(saved), now = linesOf(ofPlan);
+absl::Status matchModel(const Kept &kept, const std::string &ofPlan) {
+  std::vector<std::string> before = linesOf(kept.model), now = linesOf(ofPlan);
   size_t count = std::max(before.size(), now.size());
   before.resize(count);
   now.resize(count);
   for (size_t i = 0; i < count; ++i)
     if (before[i] != now[i])
-      return bad("the checkpoint is of another model, whose parameters are the "
-                 "same: it has ",
+      return bad(kept.name,
+                 " is of another model, whose parameters are the same: it has ",
                  quote(before[i]), " where the plan has ", quote(now[i]));
   return absl::OkStatus();
+}
+
+std::string modelOf(const plan::Plan &plan) {
+  return plan.source_ir() ? plan.source_ir()->str() : std::string();
+}
+
+/// `hasWeights` then tells whether the parameters are the same.
+absl::Status match(const plan::Plan &plan, const Kept &kept, bool &hasWeights) {
+  std::vector<SavedTensor> tensors = plan::savedTensors(plan);
+  absl::Status status = matchParameters(tensors, kept);
+  hasWeights = status.ok();
+  if (status.ok())
+    status = matchStates(tensors, kept);
+  return status.ok() ? matchModel(kept, modelOf(plan)) : status;
 }
 } // namespace
 
 absl::Status matchCheckpoint(const plan::Plan &plan,
                              const Checkpoint &checkpoint,
                              const std::string &model) {
-  std::vector<SavedTensor> tensors = plan::savedTensors(plan);
-  absl::Status status = matchParameters(tensors, checkpoint);
-  bool hasWeights = status.ok();
-  if (status.ok())
-    status = matchStates(tensors, checkpoint);
-  if (status.ok())
-    status = matchModel(model, plan.source_ir() ? plan.source_ir()->str()
-                                                : std::string());
+  bool hasWeights = false;
+  absl::Status status =
+      match(plan, {"the checkpoint", checkpoint.manifest().tensors, model},
+            hasWeights);
   if (status.ok())
     return status;
   return bad(quote(checkpoint.path()), ": ", status.message(), ". ",
              hasWeights ? "To begin anew from its weights alone, give it to "
                           "--init in place of --resume"
                         : "Resume with a plan of the same model");
+}
+
+absl::Status matchPlans(const plan::Plan &plan, const plan::Plan &before) {
+  Kept kept{"the plan before", storedTensors(before), modelOf(before)};
+  std::vector<SavedTensor> saved = plan::savedTensors(before);
+  for (size_t t = 0; t < saved.size(); ++t)
+    for (size_t s = 0; s < saved[t].states.size(); ++s)
+      if (saved[t].states[s].part->is_number()) // as isNumber knows it
+        kept.tensors[t].states[s].boxes.emplace_back();
+  bool hasWeights = false;
+  return match(plan, kept, hasWeights);
 }
 
 } // namespace meshwork::runtime

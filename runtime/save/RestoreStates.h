@@ -15,6 +15,9 @@ absl::Status matchCheckpoint(const plan::Plan &plan,
                              const Checkpoint &checkpoint,
                              const std::string &model);
 
+/// The same of the states that `before` leaves, to go on with `plan`.
+absl::Status matchPlans(const plan::Plan &plan, const plan::Plan &before);
+
 /// Fills masters, weights and what the optimizer keeps: each rank the blocks it
 /// holds, from whichever boxes hold them. A bf16 weight is its master rounded,
 /// or the one that was saved where the plan rounds at random. `checkpoint` has

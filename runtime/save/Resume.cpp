@@ -70,11 +70,22 @@ absl::StatusOr<std::string> Resume::reason(uint64_t step,
   return text;
 }
 
+/// That the run had when it was saved.
+static uint64_t sequenceOf(const Manifest &manifest, const plan::Plan &plan) {
+  auto found = manifest.options.find("batch.sequence");
+  uint64_t sequence = 0;
+  bool isKnown = found != manifest.options.end() &&
+                 absl::SimpleAtoi(found->second, &sequence);
+  return isKnown ? sequence : plan.sequence();
+}
+
 absl::StatusOr<Progress> Resume::choose(const Candidate &candidate,
                                         uint32_t rank, double seconds,
                                         const RunSettings &settings) {
   const Manifest &manifest = candidate.checkpoint->manifest();
-  const Progress &at = manifest.progress;
+  Progress at = manifest.progress;
+  if (at.tokens == 0)
+    at.tokens = at.samples * sequenceOf(manifest, plan);
   if (at.step >= options.steps && !options.saveGradients.empty())
     return absl::InvalidArgumentError(absl::StrCat(
         "--save-gradients needs a step, but ", quote(candidate.path), " has ",

@@ -51,6 +51,8 @@ sourcesOf(const RunOptions &o) {
 
 std::vector<FileUse> readFirst(const RunOptions &o) {
   std::vector<FileUse> uses = {{"the plan", o.plan}, {"--init", o.init}};
+  for (const std::string &next : o.then)
+    uses.push_back({"--then", next.substr(0, next.rfind('@'))});
   for (const auto &[option, paths] : sourcesOf(o))
     for (const std::string &path : *paths)
       uses.push_back({option, path});

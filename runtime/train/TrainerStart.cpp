@@ -37,6 +37,13 @@ absl::Status Trainer::Job::resume(uint32_t rank) {
   Begin &begin = begins[rank];
   MESHWORK_ASSIGN_OR_RETURN(
       begin.at, parts.resume->restore(*ranks[rank], *transport, settings));
+  if (begin.at.step < options.beginsWith)
+    return plan::bad("goes on from step ", begin.at.step, ", but ",
+                     quote(options.plan), " begins with step ",
+                     options.beginsWith,
+                     " (--then): newer checkpoints are damaged; --resume with "
+                     "the folder of the one that is good lets the plan before "
+                     "go on");
   ranks[rank]->startAt(begin.at);
   if (rank == 0)
     MESHWORK_ASSIGN_OR_RETURN(begin.isSaved, parts.resume->continuesThere());

@@ -106,8 +106,9 @@ uint32_t Trainer::Job::flagsOf(uint32_t rank, const Rank::Look &look) {
 Progress Trainer::Job::after(uint32_t rank, uint64_t step) const {
   const Progress &first = begins[rank].at;
   uint64_t ended = step + 1 - first.step;
-  return {step + 1, ranks[rank]->updates(),
-          first.samples + ended * parts.plan->plan().global_batch()};
+  uint64_t samples = ended * parts.plan->plan().global_batch();
+  return {step + 1, ranks[rank]->updates(), first.samples + samples,
+          first.tokens + samples * parts.plan->plan().sequence()};
 }
 
 /// Nothing when all ranks have stopped before the update.

@@ -57,7 +57,11 @@ struct RunOptions {
   std::optional<uint32_t> evalSteps; // of an evaluation; else all windows
   bool evaluate = false; // the weights as they are, without any step
   uint64_t steps = 0;    // of the run, those before a resume included
-  uint32_t ranks = 0;    // 0: as many as the plan has; else must be equal
+  /// "NEXT.mwplan@STEP": that plan takes the steps from STEP on.
+  std::vector<std::string> then;
+  /// Of a plan that follows another: no checkpoint before it is one of its own.
+  uint64_t beginsWith = 0;
+  uint32_t ranks = 0; // 0: as many as the plan has; else must be equal
   uint32_t seed = 0;
   LearningRate learningRate;
   std::string init; // safetensors to start from; "": from the seed

@@ -1,0 +1,39 @@
+// The plans of a run, one after the other (--then): each goes on from the
+// checkpoint that the one before it has left.
+//
+//   absl::StatusOr<std::vector<Phase>> phases = phasesOf(options);
+//   MESHWORK_RETURN_IF_ERROR(checkPhases(*phases, options, processes));
+//   for (size_t i = firstPhase(*phases, options); i < phases->size(); ++i)
+//     status = runIn(processes, optionsOf(*phases, i, options));
+#pragma once
+
+#include "runtime/rank/Processes.h"
+#include <vector>
+
+namespace meshwork::runtime {
+
+/// Steps up to `end`, by a plan.
+struct Phase {
+  std::string plan;
+  uint64_t begin, end;
+};
+
+/// invalidArgument when what --then says is no plan and step, or steps do not
+/// rise up to --steps.
+absl::StatusOr<std::vector<Phase>> phasesOf(const RunOptions &options);
+
+/// Before the first step: every later plan can be opened, has the parameters
+/// and the states of the one before, and as many ranks as there are processes.
+/// By all processes.
+absl::Status checkPhases(const std::vector<Phase> &phases,
+                         const RunOptions &options, const Processes &processes);
+
+/// The one that what --resume names stands in; 0 where there is nothing yet.
+size_t firstPhase(const std::vector<Phase> &phases, const RunOptions &options);
+
+/// What is asked of one of them: the first that runs begins as the run does,
+/// the last leaves its outputs.
+RunOptions optionsOf(const std::vector<Phase> &phases, size_t number,
+                     size_t first, const RunOptions &options);
+
+} // namespace meshwork::runtime
