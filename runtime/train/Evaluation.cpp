@@ -69,9 +69,10 @@ uint64_t Trainer::Job::evaluatedWindows() const {
              : all;
 }
 
-bool Trainer::Job::evaluatesAfter(uint64_t step, bool isLast) const {
-  return parts.evalTokens && (isLast || (options.evalEvery &&
-                                         (step + 1) % *options.evalEvery == 0));
+/// A run that is asked to stop does not take the time.
+bool Trainer::Job::evaluatesAfter(uint64_t step) const {
+  bool isDue = options.evalEvery && (step + 1) % *options.evalEvery == 0;
+  return parts.evalTokens && (isDue || step + 1 == options.steps);
 }
 
 /// Of one step; whether all ranks go on.

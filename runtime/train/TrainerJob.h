@@ -72,7 +72,7 @@ struct Trainer::Job {
 private:
   // Evaluation.cpp
   uint64_t evaluatedWindows() const;
-  bool evaluatesAfter(uint64_t step, bool isLast) const;
+  bool evaluatesAfter(uint64_t step) const;
   /// Tells what a look at other samples finds. What fails there ends the run.
   absl::Status evaluate(uint32_t rank, uint64_t step);
   absl::StatusOr<bool> evaluateStep(uint32_t rank,

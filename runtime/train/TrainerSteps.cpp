@@ -61,7 +61,7 @@ absl::Status Trainer::Job::runSteps(uint32_t rank) {
     if (!open)
       return absl::OkStatus();
     bool savesNow = savers[rank] && savers[rank]->savesNow();
-    bool evaluates = evaluatesAfter(step, open->isLast);
+    bool evaluates = evaluatesAfter(step);
     bool isAhead = me.runsBehind() && !open->isLast && !savesNow && !evaluates;
     absl::Status next = isAhead ? beginStep(rank, step + 1) : absl::OkStatus();
     // First: what fails in the next step may be this one's fault, and if not

@@ -29,6 +29,7 @@ LAYOUTS = {
     "dp pp": (configs.LLAMA, {"mesh": {"axes": ["dp=2", "pp=2"]}}),
     "recompute": (DROPPING, {"mesh": {"axes": ["dp=2"]}, "recompute": {"policy": "full"}}),
     "experts": (configs.MIXTRAL, {"mesh": {"axes": ["ep=2"]}}),
+    "bias": (configs.DOTS1, {"mesh": {"axes": ["ep=2"]}, "experts": {"bias_rate": 0.01}}),
     "exchange": (configs.QWEN2_MOE, {"mesh": {"axes": ["ep=2"]}, "experts": {"exchange": "all_to_all", "bound": 1}}),
 }
 
