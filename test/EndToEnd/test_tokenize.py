@@ -4,6 +4,7 @@ compared with that, too."""
 import json
 import os
 import pathlib
+import re
 import signal
 import struct
 import subprocess
@@ -157,6 +158,28 @@ class Tokenize(unittest.TestCase):
             peaks.append(usage.ru_maxrss)  # KiB
         self.assertLess(peaks[1], peaks[0] + (64 << 10))
         self.assertLess(peaks[1], 1 << 20)
+
+    def test_from_a_text_to_a_model(self):
+        """The commands of the launcher's README. The loss of what is held out halves, and the export has it."""
+        readme = (shell.ROOT / "tools/meshwork-run/README.md").read_text()
+        block = readme.split("## From a text to a model")[1].split("```")[1]
+        config = json.loads((shell.ROOT / "examples/llama-tiny.json").read_text())
+        (self.folder / "model").mkdir()
+        self.write("model/config.json", json.dumps({**config, "vocab_size": 257}))
+        self.write("model/tokenizer.json", json.dumps({"vocabulary": 257}))
+        self.write("spec.toml", (shell.ROOT / "examples/dp2.toml").read_bytes())
+        texts = [path.read_bytes() for path in sorted(shell.ROOT.glob("*/**/README.md")) if "build" not in path.parts]
+        self.write("text.txt", b"".join(texts[1:]))
+        self.write("other.txt", texts[0])
+        said = []
+        for line in block.strip().splitlines():
+            done = subprocess.run([str(shell.BIN / line.split()[0]), *line.split()[1:]], cwd=self.folder, env=self.environment,
+                                  capture_output=True, text=True)
+            self.assertEqual(done.returncode, 0, f"{line}\n{done.stdout}{done.stderr}")
+            said += [float(loss) for loss in re.findall(r"evaluation loss ([\d.]+), p", done.stdout)]
+        self.assertEqual(len(said), 4 + 4 + 1)  # each 50 steps, and the end
+        self.assertLess(said[7], 5.55 / 2)  # log 257: it knew nothing
+        self.assertLess(said[8], 5.55 / 2)
 
     def test_the_launcher_reads_it(self):
         self.write("long.txt", (shell.ROOT / "README.md").read_bytes()[:4000])
