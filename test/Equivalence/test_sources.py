@@ -156,7 +156,7 @@ class Sources(unittest.TestCase):
         self.assertEqual(len(re.findall("(?m)^data ", run.said)), 2)
 
     def test_a_large_file_is_looked_at_in_part(self):
-        path = self.space.file(".bin")
+        path = self.space.file(".u16")
         with open(path, "wb") as file:
             file.truncate(1 << 30)
         said = self.space.must("meshwork-run", self.plan(), "--steps", 1, "--data-type", "u16", "--data", path).stdout
