@@ -16,6 +16,8 @@ namespace meshwork::plan {
 
 class Evaluation {
 public:
+  /// Of nothing; nothing below may be asked.
+  Evaluation() = default;
   explicit Evaluation(std::vector<std::vector<bool>> kept);
 
   bool runs(uint32_t list) const { return any[list]; }

@@ -84,16 +84,11 @@ static std::optional<uint64_t> bestOf(const FoundCheckpoints &found,
   return best;
 }
 
-std::optional<uint64_t> bestStep(const std::string &folder, uint64_t step) {
-  absl::StatusOr<FoundCheckpoints> found = findCheckpoints(folder);
-  return found.ok() ? bestOf(*found, step) : std::nullopt;
-}
-
-void keepNewest(const std::string &folder, uint64_t keep, uint64_t step,
-                bool keepsBest) {
+std::optional<uint64_t> keepNewest(const std::string &folder, uint64_t keep,
+                                   uint64_t step, bool keepsBest) {
   absl::StatusOr<FoundCheckpoints> found = findCheckpoints(folder);
   if (!found.ok())
-    return;
+    return std::nullopt;
   std::optional<uint64_t> best =
       keepsBest ? bestOf(*found, step) : std::nullopt;
   uint64_t seen = 0;
@@ -103,6 +98,7 @@ void keepNewest(const std::string &folder, uint64_t keep, uint64_t step,
   for (const FoundCheckpoint &one : found->incomplete)
     if (one.step < step)
       removeCheckpoint(one.path);
+  return best;
 }
 
 void removeIncomplete(const std::string &folder) {

@@ -16,12 +16,10 @@ void removeCheckpoint(const std::string &path);
 /// After the save of `step`: the newest `keep` checkpoints up to it stay, and
 /// with `keepsBest` the one whose evaluation found the lowest loss (of equal
 /// ones the oldest). Older ones go, and what older saves that were cut off have
-/// left.
-void keepNewest(const std::string &folder, uint64_t keep, uint64_t step,
-                bool keepsBest = false);
-
-/// The step of that one; none where none was evaluated.
-std::optional<uint64_t> bestStep(const std::string &folder, uint64_t step);
+/// left. The step of the best one; none where it is not asked for, or none was
+/// evaluated.
+std::optional<uint64_t> keepNewest(const std::string &folder, uint64_t keep,
+                                   uint64_t step, bool keepsBest);
 
 /// Before a run saves: removes what saves that were cut off have left.
 void removeIncomplete(const std::string &folder);

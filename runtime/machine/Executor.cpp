@@ -90,7 +90,6 @@ RankProgram::create(const plan::Plan &plan, uint32_t rank, const Mesh &mesh) {
   if (!views.ok())
     return views.status();
   plan::ActionTable table = plan::tableOf(program);
-  plan::Evaluation evaluation = plan::evaluationOf(program, table, *views);
   std::vector<std::vector<uint32_t>> setting =
       plan::settingActions(program, table);
   std::optional<plan::Lives> lives; // They take time, and most plans need none.
@@ -109,8 +108,7 @@ RankProgram::create(const plan::Plan &plan, uint32_t rank, const Mesh &mesh) {
                    std::move(setting),
                    std::move(copies),
                    std::move(transfers),
-                   {},
-                   std::move(evaluation)};
+                   {}};
   for (uint32_t list = 0; list < made.table.lists().size(); ++list)
     made.turns.push_back(plan::repeatsOf(program, list).turns());
   for (const ViewInfo &view : made.views) {

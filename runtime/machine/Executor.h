@@ -39,7 +39,7 @@ struct RankProgram {
   // observers mean; without repeats it is the instruction's number. Who goes
   // through them takes a Way, past the turns that a count leaves out.
   std::vector<std::vector<plan::Turn>> turns;
-  plan::Evaluation evaluation; // what it runs of the lists
+  plan::Evaluation evaluation = {}; // what it runs, where there may be one
 
   static absl::StatusOr<RankProgram> create(const plan::Plan &plan,
                                             uint32_t rank, const Mesh &mesh);

@@ -10,6 +10,9 @@ absl::StatusOr<std::unique_ptr<Rank>> Rank::create(const RankSetup &setup) {
       RankProgram::create(setup.plan, setup.rank, setup.mesh);
   MESHWORK_RETURN_IF_ERROR(program.status());
   std::unique_ptr<Rank> rank(new Rank(setup, std::move(*program)));
+  RankProgram &its = rank->ofPlan;
+  if (setup.evaluates)
+    its.evaluation = plan::evaluationOf(its.program, its.table, its.views);
   absl::StatusOr<std::unique_ptr<Executor>> executor =
       setup.device.makeExecutor(
           {rank->ofPlan, setup.mesh, setup.transport, setup.cores});

@@ -25,6 +25,7 @@ struct RankSetup {
   const TokenSource *tokens; // null when no step will run
   uint32_t seed;
   CoreShare cores;
+  bool evaluates = false; // runEvaluation will be called
 };
 
 /// A view where the host can read it, and write it where `writeBack` follows.

@@ -3,8 +3,9 @@
 //
 //   absl::StatusOr<std::vector<Phase>> phases = phasesOf(options);
 //   MESHWORK_RETURN_IF_ERROR(checkPhases(*phases, options, processes));
-//   for (size_t i = firstPhase(*phases, options); i < phases->size(); ++i)
-//     status = runIn(processes, optionsOf(*phases, i, options));
+//   size_t first = firstPhase(*phases, options);
+//   for (size_t i = first; i < phases->size(); ++i)
+//     status = runIn(processes, optionsOf(*phases, i, first, options));
 #pragma once
 
 #include "runtime/rank/Processes.h"

@@ -113,11 +113,9 @@ absl::Status ManifestWriter::write(const Save &save,
 absl::Status ManifestWriter::told(const Save &save, absl::Status status,
                                   uint64_t bytes) const {
   if (status.ok()) {
-    keepNewest(options.checkpoint, options.keep, save.progress.step,
-               options.keepBest);
     bool isBest =
-        options.keepBest &&
-        bestStep(options.checkpoint, save.progress.step) == save.progress.step;
+        keepNewest(options.checkpoint, options.keep, save.progress.step,
+                   options.keepBest) == save.progress.step;
     note(absl::StrFormat("checkpoint: %s in %s, %.1f s%s", bytesText(bytes),
                          quote(save.folder),
                          static_cast<double>(steadyNs() - save.beginNs) / 1e9,

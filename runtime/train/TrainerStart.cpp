@@ -8,7 +8,8 @@ namespace meshwork::runtime {
 absl::Status Trainer::Job::prepareRank(uint32_t rank) {
   absl::StatusOr<std::unique_ptr<Rank>> made =
       Rank::create({parts.plan->plan(), rank, mesh, *parts.device, *transport,
-                    parts.tokens.get(), options.seed, parts.cores[rank]});
+                    parts.tokens.get(), options.seed, parts.cores[rank],
+                    parts.evalTokens != nullptr});
   MESHWORK_RETURN_IF_ERROR(made.status());
   ranks[rank] = std::move(*made);
   if (!options.trace.empty() || options.profile || !options.profileJson.empty())

@@ -149,6 +149,18 @@ class Evaluation(unittest.TestCase):
                     np.testing.assert_allclose([line["eval_loss"] for line in found], [loss, loss], rtol=1e-5)
                     self.assertEqual(len(steps), 2)
 
+    def test_evaluations_that_tell_nothing_are_told(self):
+        plan = self.plan(configs.GPT2)
+        said = self.space.must("meshwork-run", plan, "--data-type", "u16", "--evaluate", "--eval-data", self.eval)
+        self.assertIn("--evaluate: the weights are random ones", said.stderr)
+        train = ["meshwork-run", plan, "--data-type", "u16", "--steps", "1", "--data", self.data, "--eval-data"]
+        self.assertIn("is trained on, too", self.space.must(*train, self.data).stderr)
+        told = self.space.must(*train, self.eval)
+        self.assertEqual(told.stderr, "")
+        self.assertRegex(told.stdout, r'(?m)^evaluated "\S+": 1 file, 239 tokens, .*, 10 windows$')
+        held = self.space.must(*train[:-1], "--held-out", "0.1").stdout
+        self.assertRegex(held, r'(?m)^held out of "\S+": the last 6 windows$')
+
     def test_under_mpi(self):
         plan = self.plan(configs.GPT2, mesh={"axes": ["dp=2"]})
         found = [self.run_plan(plan, "--evaluate", "--eval-data", self.eval, launcher=launcher)[1][0]
