@@ -6,17 +6,22 @@
 
 namespace meshwork::runtime {
 
-std::vector<uint32_t> oddOnes(const std::vector<std::string> &texts) {
+std::string usual(const std::vector<std::string> &texts) {
   std::map<std::string_view, size_t> counts;
   for (const std::string &text : texts)
     ++counts[text];
-  std::string_view usual = texts[0];
+  std::string_view most = texts[0];
   for (const auto &[text, count] : counts)
-    if (count > counts[usual])
-      usual = text;
+    if (count > counts[most])
+      most = text;
+  return std::string(most);
+}
+
+std::vector<uint32_t> oddOnes(const std::vector<std::string> &texts) {
+  std::string most = usual(texts);
   std::vector<uint32_t> odd;
   for (uint32_t rank = 0; rank < texts.size(); ++rank)
-    if (texts[rank] != usual)
+    if (texts[rank] != most)
       odd.push_back(rank);
   return odd;
 }

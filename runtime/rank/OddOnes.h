@@ -8,7 +8,10 @@
 
 namespace meshwork::runtime {
 
-/// The ranks whose text is not what most have; of equals what the first has.
+/// What most have; of equals what the first has.
+std::string usual(const std::vector<std::string> &texts);
+
+/// The ranks whose text is not the usual one.
 std::vector<uint32_t> oddOnes(const std::vector<std::string> &texts);
 
 /// "rank 3 has", "ranks 1, 3 have".

@@ -26,8 +26,9 @@ constexpr OptionChoice transports[] = {
     {"mpi", static_cast<int>(Transport::mpi)},
     {"threads", static_cast<int>(Transport::threads)}};
 
-// What is not shared may differ where machines do: paths of data, threads,
-// time-outs; or is of the first process alone: metrics, profiles, lines.
+// What is not shared may differ where machines do: paths of data and plans,
+// threads, time-outs; or is of the first process alone: metrics, profiles,
+// lines.
 const OptionRow rows[] = {
     {.name = "--steps",
      .group = "Data",
@@ -51,6 +52,7 @@ const OptionRow rows[] = {
              "'shards/*.bin'. May be given several times",
      .field = MESHWORK_FIELD(data),
      .needs = "--steps",
+     .isGivenByAll = true,
      .decidesNumbers = true},
     {.name = "--data-weights",
      .group = "Data",
@@ -129,7 +131,8 @@ const OptionRow rows[] = {
      .help = "Tokens, as --data: their loss is told, without dropout and "
              "without training on them. Windows one behind the other from the "
              "beginning. May be given several times",
-     .field = MESHWORK_FIELD(evalData)},
+     .field = MESHWORK_FIELD(evalData),
+     .isGivenByAll = true},
     {.name = "--held-out",
      .group = "Evaluation",
      .valueName = "SHARE",
@@ -585,18 +588,19 @@ std::string optionValue(const OptionRow &row, const RunOptions &options) {
   return std::visit(ValueText{row, row.field(defaults)}, row.field(given));
 }
 
-std::string sharedOptions(const RunOptions &options) {
+std::vector<std::string> sharedOptions(const RunOptions &options) {
   RunOptions given = options;
-  std::string text;
+  std::vector<std::string> all;
   for (const OptionRow &row : rows) {
-    if (!row.isShared)
-      continue;
     std::string value = optionValue(row, options);
-    if (!value.empty())
-      absl::StrAppend(&text, text.empty() ? "" : " ",
-                      asGiven(row, row.field(given), value));
+    if (value.empty() || !(row.isShared || row.isGivenByAll))
+      continue;
+    all.push_back(row.isShared ? asGiven(row, row.field(given), value)
+                               : std::string(row.name));
   }
-  return text;
+  for (const std::string &next : options.then)
+    all.push_back(absl::StrCat("--then PLAN", next.substr(next.rfind('@'))));
+  return all;
 }
 
 } // namespace meshwork::runtime

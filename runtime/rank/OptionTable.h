@@ -46,6 +46,8 @@ struct OptionRow {
   bool showsDefault = false;
   /// Whether all processes of a run must be given the same.
   bool isShared = false;
+  /// Whether all must be given it or none, each by its own path.
+  bool isGivenByAll = false;
   /// Whether the numbers of a run depend on it, on one mesh or another: a run
   /// that resumes names it when it has changed.
   bool decidesNumbers = false;
@@ -54,9 +56,10 @@ struct OptionRow {
 /// In the order of `--help`.
 absl::Span<const OptionRow> optionTable();
 
-/// The options that all processes must share, as they could be given:
-/// `--steps 3 --seed 1`. Numbers always, the others where they are given.
-std::string sharedOptions(const RunOptions &options);
+/// The options that all processes must share, as they could be given: "--steps
+/// 3", "--seed 1". Numbers always, the others where they are given; of files
+/// that may lie elsewhere the option alone, of --then the step too.
+std::vector<std::string> sharedOptions(const RunOptions &options);
 
 /// Whether a number that is not whole may be given: neither NaN nor infinity,
 /// nor one that would do nothing or too much.

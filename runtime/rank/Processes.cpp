@@ -1,4 +1,5 @@
 #include "runtime/rank/Processes.h"
+#include "absl/algorithm/container.h"
 #include "absl/strings/str_join.h"
 #include "absl/strings/str_split.h"
 #include "lib/Plan/Checked.h"
@@ -29,7 +30,17 @@ std::string textOf(const plan::PlanFile &plan, const RunOptions &options) {
       XXH3_128bits(plan.payload().data(), plan.payload().size());
   return absl::StrCat(absl::Hex(hash.high64, absl::kZeroPad16),
                       absl::Hex(hash.low64, absl::kZeroPad16), "\n",
-                      sharedOptions(options));
+                      absl::StrJoin(sharedOptions(options), "\n"));
+}
+
+/// Of lines: those that `other` lacks.
+std::string linesWithout(const std::string &text, const std::string &other) {
+  std::vector<std::string> lines = absl::StrSplit(text, '\n'),
+                           others = absl::StrSplit(other, '\n');
+  std::erase_if(lines, [&](const std::string &line) {
+    return absl::c_linear_search(others, line);
+  });
+  return lines.empty() ? "none" : absl::StrJoin(lines, " ");
 }
 
 /// "name cpu,cpu": processes that see the same cores share them.
@@ -100,10 +111,11 @@ absl::Status Processes::agreeOn(const plan::PlanFile &plan,
                                launcher, " started ", world->size(),
                                ": start as many, or compile for another mesh"));
   if (std::vector<uint32_t> odd = oddOnes(*texts); !odd.empty())
-    return config(
-        absl::StrCat(ranksWith(odd, "was", "were"),
-                     " started with other options than the other ranks: ",
-                     (*texts)[odd[0]].substr(plans[odd[0]].size() + 1)));
+    return config(absl::StrCat(
+        ranksWith(odd, "was", "were"),
+        " started with other options than the other ranks: found ",
+        linesWithout((*texts)[odd[0]], usual(*texts)), ", expected ",
+        linesWithout(usual(*texts), (*texts)[odd[0]])));
   return absl::OkStatus();
 }
 

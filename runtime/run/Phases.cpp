@@ -32,6 +32,14 @@ absl::Status checkWindowsOf(const plan::Plan &plan, const plan::Plan &before,
                "others not at all; give --order random");
 }
 
+absl::Status openPhase(Phase &phase, const Processes &processes) {
+  auto work = processes.fileWork("it reads the plan");
+  auto file = plan::PlanFile::open(phase.plan);
+  MESHWORK_RETURN_IF_ERROR(file.status());
+  phase.file = *std::move(file);
+  return absl::OkStatus();
+}
+
 absl::Status checkNext(const plan::Plan &plan, const plan::Plan &before,
                        const RunOptions &options, const Processes &processes) {
   uint32_t ranks = 0;
@@ -76,25 +84,19 @@ absl::StatusOr<std::vector<Phase>> phasesOf(const RunOptions &options) {
   return phases;
 }
 
-absl::Status checkPhases(const std::vector<Phase> &phases,
-                         const RunOptions &options,
-                         const Processes &processes) {
-  if (phases.size() == 1)
-    return absl::OkStatus();
-  std::unique_ptr<plan::PlanFile> before;
-  for (const Phase &phase : phases) {
-    auto file = plan::PlanFile::open(phase.plan);
-    absl::Status status = file.status();
-    if (status.ok() && before) {
-      RunOptions named = options;
-      named.plan = phase.plan;
-      status = processes.agreeOn(**file, named);
-      if (status.ok())
-        status = checkNext((*file)->plan(), before->plan(), options, processes);
-    }
+absl::Status openPhases(std::vector<Phase> &phases, const RunOptions &options,
+                        const Processes &processes) {
+  const Phase *before = nullptr;
+  for (Phase &phase : phases) {
+    absl::Status status = openPhase(phase, processes);
+    if (status.ok())
+      status = processes.agreeOn(*phase.file, options);
+    if (status.ok() && before)
+      status = checkNext(phase.file->plan(), before->file->plan(), options,
+                         processes);
     if (!status.ok())
       return before ? ofPlan(phase, status) : status;
-    before = *std::move(file);
+    before = &phase;
   }
   return absl::OkStatus();
 }

@@ -24,6 +24,7 @@
 #include "runtime/train/Trainer.h"
 #include <algorithm>
 #include <cstdio>
+#include <utility>
 
 namespace meshwork::runtime {
 namespace {
@@ -314,17 +315,12 @@ absl::Status train(const RunOptions &options, TrainerParts parts) {
   return processes.agreeOnEnd(std::move(status));
 }
 
-absl::Status runIn(Processes &processes, const RunOptions &options) {
+absl::Status runIn(Processes &processes, const RunOptions &options,
+                   std::shared_ptr<const plan::PlanFile> file) {
   TrainerParts parts;
   parts.processes = &processes;
-  auto work = processes.fileWork("it reads the plan");
-  absl::StatusOr<std::unique_ptr<plan::PlanFile>> file =
-      plan::PlanFile::open(options.plan);
-  MESHWORK_RETURN_IF_ERROR(file.status());
-  parts.plan = std::move(*file);
-  work.reset();
+  parts.plan = std::move(file);
   const plan::Plan &plan = parts.plan->plan();
-  MESHWORK_RETURN_IF_ERROR(processes.agreeOn(*parts.plan, options));
   uint32_t ranks = 0;
   MESHWORK_RETURN_IF_ERROR(checkRanks(plan, options, processes, ranks));
   MESHWORK_RETURN_IF_ERROR(checkSamples(plan, options));
@@ -361,7 +357,7 @@ absl::Status runIn(Processes &processes, const RunOptions &options) {
   }
   if (!options.saveGradients.empty())
     MESHWORK_RETURN_IF_ERROR(checkGradientsKept(plan));
-  work = processes.fileWork("it opens and checks files");
+  auto work = processes.fileWork("it opens and checks files");
   if (processes.isFirst())
     MESHWORK_RETURN_IF_ERROR(checkFileUses(filesOfRun(options, nullptr)));
   FileDescriptor folder; // locked to the end of the run
@@ -388,24 +384,27 @@ absl::Status runIn(Processes &processes, const RunOptions &options) {
   return train(options, std::move(parts));
 }
 
-absl::Status runPhases(Processes &processes, const std::vector<Phase> &phases,
+absl::Status runPhases(Processes &processes, std::vector<Phase> phases,
                        const RunOptions &options) {
-  MESHWORK_RETURN_IF_ERROR(checkPhases(phases, options, processes));
+  MESHWORK_RETURN_IF_ERROR(openPhases(phases, options, processes));
   size_t first = firstPhase(phases, options);
+  if (phases.size() > 1) // Each process has looked for checkpoints itself.
+    MESHWORK_RETURN_IF_ERROR(processes.agreeOn(*phases[first].file, options));
   // Whatever a later plan lacks of this machine is told before the first step.
   for (size_t i = first + 1; i < phases.size(); ++i) {
     RunOptions later = optionsOf(phases, i, first, options);
     later.validateOnly = true;
     processes.beginPhase();
-    MESHWORK_RETURN_IF_ERROR(runIn(processes, later));
+    MESHWORK_RETURN_IF_ERROR(runIn(processes, later, phases[i].file));
   }
   for (size_t i = first; i < phases.size(); ++i) {
     if (i > 0 && processes.isFirst() && !options.validateOnly)
       absl::PrintF("step %d: goes on with %s\n", phases[i].begin,
                    quote(phases[i].plan));
     processes.beginPhase();
-    MESHWORK_RETURN_IF_ERROR(
-        runIn(processes, optionsOf(phases, i, first, options)));
+    MESHWORK_RETURN_IF_ERROR(runIn(processes,
+                                   optionsOf(phases, i, first, options),
+                                   std::exchange(phases[i].file, nullptr)));
     if (options.validateOnly)
       break;
   }
@@ -422,7 +421,7 @@ absl::Status run(const RunOptions &given) {
   MESHWORK_RETURN_IF_ERROR(phases.status());
   absl::StatusOr<Processes> processes = Processes::start(options);
   MESHWORK_RETURN_IF_ERROR(processes.status());
-  return processes->settle(runPhases(*processes, *phases, options));
+  return processes->settle(runPhases(*processes, *std::move(phases), options));
 }
 
 } // namespace meshwork::runtime

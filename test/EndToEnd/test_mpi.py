@@ -81,10 +81,17 @@ class Mpi(unittest.TestCase):
         self.expect(SPEC, "the plan is for 4 ranks, mpirun started 2", (2, "4.mwplan", *steps))
         self.expect(SPEC, "rank 3 has another plan than the other ranks", (3, "4.mwplan", *steps),
                     (1, "2.mwplan", *steps))
-        self.expect(SPEC, "rank 2 was started with other options than the other ranks: --steps 4",
+        self.expect(SPEC, "rank 2 was started with other options than the other ranks: found --steps 4 --decay-steps 4, expected --steps 3 --decay-steps 3",
                     (2, "4.mwplan", *steps), (1, "4.mwplan", *DATA_OPTIONS, "--steps", "4"), (1, "4.mwplan", *steps))
-        self.expect(SPEC, "rank 1 was started with other options than the other ranks: --steps 3 --document-end 10",
+        self.expect(SPEC, "rank 1 was started with other options than the other ranks: found --document-end 10, expected none",
                     (1, "4.mwplan", *steps), (1, "4.mwplan", *steps, "--document-end", "10"), (2, "4.mwplan", *steps))
+        lacks = "rank 2 was started with other options than the other ranks: found none, expected --eval-data"
+        rest = [*steps, "--eval-data", "README.md"]
+        self.expect(SPEC, lacks, (2, "4.mwplan", *rest), (1, "4.mwplan", *steps), (1, "4.mwplan", *rest))
+        rest = [*steps, "--then", "4.mwplan@2", "--checkpoint", "then"]
+        self.expect(SPEC, "rank 0 was started with other options than the other ranks: found --then PLAN@1, expected --then PLAN@2",
+                    (1, "4.mwplan", *steps, "--then", "4.mwplan@1", "--checkpoint", "then"), (3, "4.mwplan", *rest))
+        self.expect(SPEC, "found none, expected --then PLAN@2", (3, "4.mwplan", *rest), (1, "4.mwplan", *steps, "--checkpoint", "then"))
         self.expect(NO_INPUT, "rank 1: plan 'absent': No such file", (1, "2.mwplan", *steps), (1, "absent", *steps))
         self.expect(NO_INPUT, "rank 1: ", (1, "2.mwplan", *steps),
                     (1, "2.mwplan", "--data", "absent", "--tokenizer", "bytes", "--steps", "3"))

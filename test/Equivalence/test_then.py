@@ -1,6 +1,8 @@
 """`--then`: a run goes on with another plan as two runs would, to the bit; whatever kills it."""
 import json
 import pathlib
+import shutil
+import subprocess
 import unittest
 
 import configs
@@ -62,6 +64,19 @@ class Then(unittest.TestCase):
                 self.assertEqual(weights, expected)
                 self.assertEqual([line["step"] for line in lines], list(range(steps, 8)))
                 self.assertEqual(lines[-1]["tokens"], 192 + 5 * 186)
+
+    def test_a_plan_is_read_once(self):
+        """What was checked before the first step runs, though its file is gone by then."""
+        gone, weights = self.space.file(".mwplan"), self.space.file(".safetensors")
+        shutil.copy(self.long, gone)
+        run = subprocess.Popen([str(tools.BIN / "meshwork-run"), self.short, "--then", f"{gone}@3", "--steps", "8", "--log-every", "1",
+                                *self.options(self.space.file(".run"), "--save", weights)], stdout=subprocess.PIPE, text=True)
+        with run:
+            for line in run.stdout:
+                if line.startswith("step 0"):
+                    pathlib.Path(gone).unlink()
+        self.assertEqual(run.returncode, 0)
+        self.assertEqual(pathlib.Path(weights).read_bytes(), self.by_hand())
 
     def test_what_cannot_follow_is_refused_before_the_first_step(self):
         def refused(text, plan, *more, code=64, steps="8"):

@@ -1,6 +1,7 @@
 // The table of options: what processes compare, and the table in the README.
 #include "runtime/rank/OptionTable.h"
 #include "absl/strings/str_cat.h"
+#include "absl/strings/str_join.h"
 #include "test/Plan/TestPlan.h"
 #include <gtest/gtest.h>
 #include <set>
@@ -9,9 +10,13 @@ namespace meshwork::runtime::test {
 using namespace plan::test;
 namespace {
 
+std::string shared(const RunOptions &options) {
+  return absl::StrJoin(sharedOptions(options), " ");
+}
+
 TEST(OptionTable, sharedOptionsAreThoseThatDecideWhatIsComputed) {
   RunOptions options;
-  EXPECT_EQ(sharedOptions(options),
+  EXPECT_EQ(shared(options),
             "--steps 0 --held-out 0 --seed 0 --lr 0.0003 --schedule constant "
             "--min-lr 0 "
             "--warmup-steps 0 --stable-steps 0 --decay-steps 0 "
@@ -26,12 +31,16 @@ TEST(OptionTable, sharedOptionsAreThoseThatDecideWhatIsComputed) {
   options.pin = false;   // of each machine
   options.threads = 2;
   options.transport = RunOptions::Transport::mpi;
-  EXPECT_EQ(sharedOptions(options),
-            "--steps 3 --document-end 0 --held-out 0 --seed 0 --lr 0.0003 "
+  options.evalData = {"here/e", "here/f"};
+  options.then = {"here/n@2"};
+  EXPECT_EQ(shared(options),
+            "--steps 3 --document-end 0 --eval-data --held-out 0 --seed 0 "
+            "--lr 0.0003 "
             "--schedule linear "
             "--min-lr 0 --warmup-steps 0 --stable-steps 0 --decay-steps 0 "
             "--save \"w\" "
-            "--skip-bad-steps 0 --nccl-max-ctas 0 --compare-cpu");
+            "--skip-bad-steps 0 --nccl-max-ctas 0 --compare-cpu "
+            "--then PLAN@2");
 }
 
 /// Every field has one row, and what a row needs stands above it.
@@ -62,7 +71,9 @@ std::string readmeTable() {
                       row.orNeeds ? absl::StrCat(" or `", row.orNeeds, "`")
                                   : "");
     absl::StrAppend(&text, row.needs ? " | " : "| ",
-                    row.isShared ? "all ranks |\n" : "|\n");
+                    row.isShared       ? "all ranks |\n"
+                    : row.isGivenByAll ? "all ranks or none |\n"
+                                       : "|\n");
   }
   return text;
 }
