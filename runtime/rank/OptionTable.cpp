@@ -274,7 +274,6 @@ const OptionRow rows[] = {
              "tokens, not clipped",
      .field = MESHWORK_FIELD(saveGradients),
      .needs = "--steps",
-     .excludes = "--eval-data",
      .isShared = true},
     {.name = "--checkpoint",
      .group = "Files",

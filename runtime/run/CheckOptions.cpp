@@ -63,9 +63,6 @@ static absl::Status checkEvaluation(const RunOptions &o) {
   if (!o.evalData.empty() && o.steps == 0 && !o.evaluate)
     return usage("--eval-data is given, but there is no step: give --steps, or "
                  "--evaluate to evaluate the weights as they are");
-  if (o.heldOut > 0 && !o.saveGradients.empty())
-    return usage("--held-out and --save-gradients exclude each other: an "
-                 "evaluation at the end uses the memory of the gradients");
   if (o.keepBest && o.checkpoint.empty())
     return usage("--keep-best needs --checkpoint");
   if (o.keepBest && o.checkpointEvery &&

@@ -230,9 +230,9 @@ absl::Status writeOutputs(const RunOptions &options, Trainer &trainer,
   absl::Status status;
   auto attempt = [&](absl::Status one) { status = both(status, one); };
   if (!options.save.empty())
-    attempt(trainer.saveState(options.save, StatePart::master));
+    attempt(trainer.saveMasters(options.save));
   if (!options.saveGradients.empty())
-    attempt(trainer.saveState(options.saveGradients, StatePart::gradient));
+    attempt(trainer.saveGradients());
   if (!options.trace.empty())
     attempt(trainer.saveTrace(options.trace));
   if (!options.profileJson.empty() && isFirst)

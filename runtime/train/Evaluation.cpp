@@ -75,6 +75,18 @@ bool Trainer::Job::evaluatesAfter(uint64_t step) const {
   return parts.evalTokens && (isDue || step + 1 == options.steps);
 }
 
+/// An evaluation uses the memory of gradients. Where many ranks are here, one
+/// of their threads reads from all of them, which rest until it is done.
+absl::Status Trainer::Job::keepGradients(uint32_t rank) {
+  const char *what = "gradients that are written before an evaluation";
+  MESHWORK_RETURN_IF_ERROR(transport->agree(rank, 0, what).status());
+  if (rank == 0 || parts.processes->areMany()) {
+    FileWork work(*transport, rank, "it writes gradients");
+    gradientsSaved = saveState(options.saveGradients, StatePart::gradient);
+  }
+  return transport->agree(rank, 0, what).status();
+}
+
 /// Of one step; whether all ranks go on.
 absl::StatusOr<bool> Trainer::Job::evaluateStep(uint32_t rank,
                                                 const EvaluationSteps &steps,

@@ -60,12 +60,22 @@ private:
 };
 } // namespace
 
-absl::Status Trainer::saveState(const std::string &path, StatePart part) {
+absl::Status Trainer::Job::saveState(const std::string &path, StatePart part) {
   std::unique_ptr<BlockExchange> blocks;
-  if (MpiTransport *mpi = job->parts.processes->mpiTransport())
+  if (MpiTransport *mpi = parts.processes->mpiTransport())
     blocks = std::make_unique<MpiBlocks>(*mpi);
-  return runtime::saveState(path, part, job->parts.plan->plan(), job->mesh,
-                            job->ranks, blocks.get());
+  return runtime::saveState(path, part, parts.plan->plan(), mesh, ranks,
+                            blocks.get());
+}
+
+absl::Status Trainer::saveMasters(const std::string &path) {
+  return job->saveState(path, StatePart::master);
+}
+
+absl::Status Trainer::saveGradients() {
+  return job->gradientsSaved
+             ? *job->gradientsSaved
+             : job->saveState(job->options.saveGradients, StatePart::gradient);
 }
 
 absl::Status Trainer::saveTrace(const std::string &path) {

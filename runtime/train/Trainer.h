@@ -2,7 +2,7 @@
 //
 //   Trainer trainer(plan, tokens, weights, reporter, options);
 //   absl::Status status = trainer.run();
-//   if (status.ok()) status = trainer.saveState(path, StatePart::master);
+//   if (status.ok()) status = trainer.saveMasters(path);
 //   status.Update(trainer.ending());
 #pragma once
 
@@ -50,7 +50,10 @@ public:
 
   // After an ok `run`, by all processes; the first one writes.
   /// See saveState in Weights.h.
-  absl::Status saveState(const std::string &path, StatePart part);
+  absl::Status saveMasters(const std::string &path);
+  /// To --save-gradients, unless an evaluation behind the last step has needed
+  /// their memory: then `run` has, and this tells how that went.
+  absl::Status saveGradients();
   absl::Status saveTrace(const std::string &path);
 
   /// After an ok `run`; null where a rank is in another process.

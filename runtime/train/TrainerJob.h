@@ -65,6 +65,11 @@ struct Trainer::Job {
   uint32_t running = 0;
   bool failed = false;
 
+  absl::Status saveState(const std::string &path, StatePart part);
+  /// How it went, where it was done before an evaluation. By the thread of the
+  /// first rank that is here.
+  std::optional<absl::Status> gradientsSaved;
+
   /// The run ends, but with weights as they should be; the first says why.
   void endBecause(absl::Status why);
   absl::Status ending();
@@ -72,6 +77,7 @@ struct Trainer::Job {
 private:
   // Evaluation.cpp
   uint64_t evaluatedWindows() const;
+  absl::Status keepGradients(uint32_t rank);
   bool evaluatesAfter(uint64_t step) const;
   /// Tells what a look at other samples finds. What fails there ends the run.
   absl::Status evaluate(uint32_t rank, uint64_t step);

@@ -68,6 +68,8 @@ absl::Status Trainer::Job::runSteps(uint32_t rank) {
     // this one is still reported.
     MESHWORK_RETURN_IF_ERROR(closeStep(rank, *open));
     MESHWORK_RETURN_IF_ERROR(next);
+    if (evaluates && open->isLast && !options.saveGradients.empty())
+      MESHWORK_RETURN_IF_ERROR(keepGradients(rank));
     if (evaluates) {
       MESHWORK_RETURN_IF_ERROR(evaluate(rank, step));
       MESHWORK_RETURN_IF_ERROR(me.restartClock(step));

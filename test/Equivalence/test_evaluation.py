@@ -168,6 +168,19 @@ class Evaluation(unittest.TestCase):
         self.assertEqual(found[0]["eval_loss"], found[1]["eval_loss"])
         self.assertEqual(found[0]["eval_targets"], found[1]["eval_targets"])
 
+    def test_gradients_are_written_before_the_last_evaluation(self):
+        """It uses their memory."""
+        for sections, launcher in (({}, ()), ({"mesh": {"axes": ["dp=2"]}}, ()), ({"mesh": {"axes": ["dp=2"]}}, MPIRUN)):
+            with self.subTest(sections, launcher=launcher):
+                plan, written = self.plan(configs.GPT2, **sections), []
+                for more in ((), ("--eval-data", self.eval, "--eval-every", "2")):
+                    path = self.space.file(".safetensors")
+                    _, found, _ = self.run_plan(plan, "--data", self.data, "--steps", "3", "--lr", "1e-2", "--save-gradients",
+                                                path, *more, launcher=launcher)
+                    self.assertEqual(len(found), 2 if more else 0)
+                    written.append(pathlib.Path(path).read_bytes())
+                self.assertEqual(*written)
+
     def test_changes_nothing(self):
         cases = {**LAYOUTS, "fp8": (DROPPING, {"mesh": {"axes": ["dp=2"]}, "precision": {
             "compute": "bf16", "matmul": "fp8", "scaling": "delayed"}})}
