@@ -219,6 +219,12 @@ absl::Status TokenFile::window(uint64_t start, const SampleSpans &to) const {
                     to);
 }
 
+uint32_t TokenFile::tokensOf(uint64_t start) const {
+  return packed ? static_cast<uint32_t>(std::min<uint64_t>(
+                      packed->samples[start].count, sequence))
+                : sequence;
+}
+
 /// Behind the tokens of the sample is padding.
 absl::Status TokenFile::readSample(Packing::Sample which,
                                    const SampleSpans &to) const {

@@ -28,6 +28,8 @@ public:
   /// See TokenSource::sample: the window that begins at token `start`, or with
   /// `packing` the sample of that number.
   absl::Status window(uint64_t start, const SampleSpans &to) const;
+  /// Of that window: what is not padding.
+  uint32_t tokensOf(uint64_t start) const;
 
   TokenFile(TokenLayout layout, const TokenOptions &options);
 

@@ -34,6 +34,10 @@ public:
     Window window = sampling.of(seed, number);
     return files[window.file]->window(begins[window.file] + window.start, to);
   }
+  uint32_t tokensOf(uint64_t seed, const SampleNumber &number) const override {
+    Window window = sampling.of(seed, number);
+    return files[window.file]->tokensOf(begins[window.file] + window.start);
+  }
   uint64_t numTokens() const override {
     uint64_t sum = 0;
     for (const SourceSummary &one : summaries)

@@ -154,6 +154,10 @@ public:
   virtual absl::Status sample(uint64_t seed, const SampleNumber &number,
                               const SampleSpans &to) const = 0;
 
+  /// Tokens of a sample that are not padding. Nothing is read.
+  virtual uint32_t tokensOf(uint64_t seed,
+                            const SampleNumber &number) const = 0;
+
   virtual uint64_t numTokens() const = 0; // of all files
   /// One behind the other, of all files, that may be read.
   uint64_t numWindows() const;

@@ -154,6 +154,7 @@ absl::Status Reporter::onStep(const StepReport &report) {
     lastLoss = report.loss;
     seesLoss = true;
   }
+  tokensSeen += tokensOf(report);
   totalMs += report.stepMs;
   recentMs += 0.2 * (report.stepMs - recentMs);
   if (absl::Status status = writeMetrics(report); !status.ok())
@@ -195,8 +196,8 @@ std::string Reporter::metricsLine(const StepReport &r) const {
       "\"idle_ms\":%s,\"mfu\":%s,\"mfu_palm\":%s,\"memory_peak_bytes\":%d%s%s%"
       "s,\"time\":%.3f,\"run\":\"%s\"}",
       metricsBegin, r.step, jsonNumber(r.loss, 9), jsonNumber(r.gradNorm, 9),
-      jsonNumber(r.learningRate, 9), tokensBefore + tokensPerStep * stepsSeen,
-      time(static_cast<double>(tokensPerStep) / r.stepMs * 1e3), time(r.stepMs),
+      jsonNumber(r.learningRate, 9), tokensBefore + tokensSeen,
+      time(static_cast<double>(tokensOf(r)) / r.stepMs * 1e3), time(r.stepMs),
       time(r.computeMs), time(r.commMs), time(r.idleMs),
       jsonNumber(mfu(flopsPerStep, r.stepMs), 6),
       jsonNumber(mfu(palmFlopsPerStep, r.stepMs), 6),
@@ -236,7 +237,7 @@ bool Reporter::isLineDue(const StepReport &r) {
 std::string Reporter::speedText(const StepReport &r, double ms) const {
   return absl::StrFormat(
       "%s tokens/s%s  %s  eta %s",
-      rateText(static_cast<double>(tokensPerStep) / ms * 1e3), mfuText(ms),
+      rateText(static_cast<double>(tokensOf(r)) / ms * 1e3), mfuText(ms),
       bytesText(residentBytes()),
       durationText(recentMs / 1e3 *
                    static_cast<double>(options.steps - r.step - 1)));
@@ -298,8 +299,7 @@ void Reporter::finish() {
         static_cast<unsigned long long>(stepsSeen),
         durationText(totalMs / 1e3).c_str(), withoutSign(firstLoss),
         withoutSign(lastLoss),
-        rateText(static_cast<double>(tokensPerStep * stepsSeen) / totalMs * 1e3)
-            .c_str(),
+        rateText(static_cast<double>(tokensSeen) / totalMs * 1e3).c_str(),
         mfuText(totalMs / static_cast<double>(stepsSeen)).c_str());
   std::printf("memory: planned %s for arenas and scratch%s, peak growth "
               "measured %s resident%s: with what libraries take, without pages "

@@ -24,6 +24,7 @@ struct StepReport {
   double stepMs, computeMs, commMs, idleMs;
   std::optional<float> saturated = {}; // tensors, of the rank that has most
   bool isSkipped = false;              // it made no update, and the run went on
+  std::optional<uint64_t> tokens = {}; // of samples that have padding: without
   std::vector<Metric> metrics = {};
 };
 
@@ -85,6 +86,9 @@ private:
   /// Of `flops` a step; nothing where the time or the peak is not known.
   std::optional<double> mfu(double flops, double stepMs) const;
   std::string mfuText(double stepMs) const;
+  uint64_t tokensOf(const StepReport &report) const {
+    return report.tokens.value_or(tokensPerStep);
+  }
   absl::Status takeLinesOff(uint64_t step);
   absl::Status writeMetrics(const StepReport &report);
   absl::Status writeLine(const std::string &line);
@@ -96,7 +100,7 @@ private:
 
   std::mutex mutex; // of what is shown
   ReportOptions options;
-  uint64_t tokensPerStep, tokensBefore = 0;
+  uint64_t tokensPerStep, tokensBefore = 0, tokensSeen = 0;
   // Of all ranks. The model's own, with the pairs that a causal mask leaves,
   // and by PaLM's formula: 6 N + 12 L H Q T a token.
   double flopsPerStep, palmFlopsPerStep;

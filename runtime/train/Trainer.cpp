@@ -16,7 +16,8 @@ Trainer::Job::Job(TrainerParts given, const RunOptions &runOptions, bool spins)
           parts.processes->makeTransport(mesh, options.timeoutSeconds, spins)),
       settings(runSettings(options, parts.plan->plan(), parts.tokens.get())),
       manifests(parts.plan, options, settings, parts.reporter),
-      ranks(mesh.numRanks()), begins(mesh.numRanks()), savers(mesh.numRanks()),
+      ranks(mesh.numRanks()), begins(mesh.numRanks()),
+      tokensRead(mesh.numRanks()), savers(mesh.numRanks()),
       recorders(mesh.numRanks()), cpus(allowedCpus()) {}
 
 Trainer::Job::~Job() {

@@ -20,6 +20,7 @@ struct OpenStep {
   bool isLast = false;
   std::string saved; // what the step's end tells of a save
   bool isSkipped = false;
+  uint64_t tokens = 0;                // of all ranks, without padding
   std::optional<uint32_t> turns = {}; // Executor::takeMostTurns
 };
 
@@ -53,7 +54,8 @@ struct Trainer::Job {
   RunSettings settings;
   ManifestWriter manifests;
   Ranks ranks;
-  std::vector<Begin> begins;                  // one per rank
+  std::vector<Begin> begins;        // one per rank
+  std::vector<uint64_t> tokensRead; // since; one per rank, without padding
   std::vector<std::unique_ptr<Saver>> savers; // null without --checkpoint
   Recorders recorders;
   std::vector<int> cpus; // of this process, before ranks are pinned
@@ -93,6 +95,7 @@ private:
   absl::Status runSteps(uint32_t rank);
   absl::Status beginStep(uint32_t rank, uint64_t step);
   Progress after(uint32_t rank, uint64_t step) const;
+  uint64_t tokensIn(uint32_t rank, uint64_t step) const;
   uint32_t flagsOf(uint32_t rank, const Rank::Look &look);
   absl::StatusOr<std::optional<OpenStep>> updateStep(uint32_t rank,
                                                      uint64_t step);

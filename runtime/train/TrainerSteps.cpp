@@ -34,6 +34,7 @@ StepReport reportOf(const OpenStep &open) {
   StepReport report{
       open.step, open.look.loss, open.look.gradNorm, open.rate, 0, 0, 0, 0};
   report.metrics = open.look.metrics;
+  report.tokens = open.tokens;
   return report;
 }
 
@@ -110,7 +111,20 @@ Progress Trainer::Job::after(uint32_t rank, uint64_t step) const {
   uint64_t ended = step + 1 - first.step;
   uint64_t samples = ended * parts.plan->plan().global_batch();
   return {step + 1, ranks[rank]->updates(), first.samples + samples,
-          first.tokens + samples * parts.plan->plan().sequence()};
+          first.tokens + tokensRead[rank]};
+}
+
+/// Of the whole batch, by the lengths of its samples.
+uint64_t Trainer::Job::tokensIn(uint32_t rank, uint64_t step) const {
+  const plan::Plan &plan = parts.plan->plan();
+  uint64_t global = plan.global_batch();
+  if (options.samples != "documents")
+    return global * plan.sequence();
+  const Progress &first = begins[rank].at;
+  uint64_t before = first.samples + (step - first.step) * global, sum = 0;
+  for (uint32_t i = 0; i < global; ++i)
+    sum += parts.tokens->tokensOf(options.seed, {step, i, before + i});
+  return sum;
 }
 
 /// Nothing when all ranks have stopped before the update.
@@ -130,6 +144,7 @@ Trainer::Job::updateStep(uint32_t rank, uint64_t step) {
   if (saver)
     saver->agreed(all);
   open.isSkipped = maySkip(rank, step, all);
+  open.tokens = tokensIn(rank, step);
   if (all & (resultIsBad | inputIsBad) && !open.isSkipped) {
     MESHWORK_RETURN_IF_ERROR(refuseStep(rank, open, all));
     return std::nullopt;
@@ -144,6 +159,7 @@ Trainer::Job::updateStep(uint32_t rank, uint64_t step) {
     saver->beforeUpdate();
     waited += steadyNs() - arrived;
   }
+  tokensRead[rank] += open.tokens;
   MESHWORK_RETURN_IF_ERROR(open.isSkipped
                                ? skipStep(rank, open)
                                : me.runUpdate(recorders[rank].get()));

@@ -73,9 +73,9 @@ class Packed(unittest.TestCase):
         cls.addClassCleanup(cls.space.close)
         cls.all_ids, cls.samples = packed()
 
-    def data(self, mask=None):
+    def data(self, mask=None, ids=None):
         path = pathlib.Path(self.space.file(".bin"))
-        path.write_bytes(self.all_ids.astype("<u2").tobytes())
+        path.write_bytes((self.all_ids if ids is None else ids).astype("<u2").tobytes())
         lengths = np.array(LENGTHS)
         path.with_suffix(".idx").write_bytes(
             b"MMIDIDX\0\0" + struct.pack("<QBQQ", 1, 8, len(lengths), len(lengths) + 1) + lengths.astype("<i4").tobytes() +
@@ -99,8 +99,7 @@ class Packed(unittest.TestCase):
     def expected(self, config, chosen, apart, mask=None):
         made = []
         for i in chosen:
-            first = self.place(i)
-            made.append(rows(self.samples[i], None if mask is None else mask[first:first + ROOM]))
+            made.append(rows(self.samples[i], None if mask is None else mask[self.place(i):self.place(i) + ROOM]))
         tokens, targets, begins = (torch.from_numpy(np.stack(part)) for part in zip(*made))
         arrays = {n: w.detach().numpy() for n, w in self.random_weights(config).items()}
         return oracle.gradients(config, models.weights_from(config, arrays), tokens, targets,
@@ -132,12 +131,38 @@ class Packed(unittest.TestCase):
         run = self.run_packed(LLAMA, spec(*ONE, documents=NO_ENDS), "--order", "epochs", steps=steps)
         read = [self.chosen(step, "epochs") for step in range(steps)]
         self.assertEqual(sorted(sum(read, [])[:len(self.samples)]), list(range(len(self.samples))))
+        counts = [sum(min(SEQUENCE, sum(map(len, self.samples[i]))) for i in chosen) for chosen in read]
+        self.assertEqual([line["tokens"] for line in run.metrics], np.cumsum(counts).tolist(), "padding is no token")
+        for line, count in zip(run.metrics, counts):
+            self.assertAlmostEqual(line["tokens_per_s"] * line["step_ms"] / 1e3 / count, 1, delta=1e-4)
         for step in range(0, steps, 3):
             self.assertAlmostEqual(run.losses[step] / self.expected(LLAMA, read[step], False)[0], 1, delta=1e-5)
         cut = [length - ROOM for length in LENGTHS if length > ROOM]
         self.assertRegex(run.said, rf'data ".*": 1 file, {sum(LENGTHS)} tokens, largest id \d+ of a vocabulary of {VOCABULARY}, '
                                    rf'{len(LENGTHS)} documents, {len(self.samples)} samples of whole documents; {len(cut)} longer '
                                    rf'ones cut, {sum(cut)} tokens of that not read; in {steps} steps it is read ')
+
+    def test_tokens_go_on_without_padding(self):
+        """After a resume, too."""
+        folder, options = self.space.file(".run"), ["--order", "epochs", "--checkpoint"]
+        whole = self.run_packed(LLAMA, spec(*LAYOUTS[0], documents=NO_ENDS), *options, self.space.file(".run"), steps=4)
+        self.run_packed(LLAMA, spec(*LAYOUTS[0], documents=NO_ENDS), *options, folder, steps=2)
+        metrics = self.space.file(".jsonl")
+        self.space.must("meshwork-run", self.space.compile(LLAMA, spec(*ONE, documents=NO_ENDS)), "--data", self.data(), "--samples",
+                        "documents", "--steps", 4, *options, folder, "--resume", "auto", "--metrics", metrics)
+        again = [json.loads(line)["tokens"] for line in pathlib.Path(metrics).read_text().splitlines()]
+        self.assertEqual(again, [line["tokens"] for line in whole.metrics][2:])
+
+    def test_weights_share_samples_of_two_sources(self):
+        """As they share windows: of each 1024 samples so many."""
+        count, last = len(self.samples), VOCABULARY - 1
+        more = ("--data", self.data(ids=last - self.all_ids), "--data-weights", "1,3", "--order", "epochs")
+        run = self.run_packed(LLAMA, spec(*ONE, documents=NO_ENDS), *more, steps=3)
+        self.samples = self.samples + [[last - document for document in one] for one in self.samples]
+        for step in range(3):
+            found = [philox.window([[count + 1]] * 2, 1, 0, step, i, step * BATCH + i, "epochs", [1, 3]) for i in range(BATCH)]
+            chosen = [file * count + place for file, place in found]
+            self.assertAlmostEqual(run.losses[step] / self.expected(LLAMA, chosen, False)[0], 1, delta=1e-5)
 
     def test_what_is_refused(self):
         pair, raw = self.data(), self.space.tokens(np.arange(100))
