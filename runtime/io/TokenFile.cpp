@@ -278,8 +278,14 @@ TokenFile::open(const TokenOptions &options, uint64_t pieces) {
   absl::StatusOr<TokenLayout> layout = findTokenLayout(options);
   if (!layout.ok())
     return layout.status();
-  if (options.documents.from == DocumentMarks::From::index &&
-      layout->documents.empty())
+  auto mask = TokenMask::openBeside(layout->file.path(), layout->numTokens);
+  if (!mask.ok())
+    return mask.status();
+  bool isUntold = options.documents.from == DocumentMarks::From::index &&
+                  layout->documents.empty();
+  if (isUntold && mask->has_value() && options.maskSuffices)
+    layout->documents = {0};
+  else if (isUntold)
     return absl::InvalidArgumentError(absl::StrCat(
         quote(layout->file.path()),
         ": does not tell where its documents begin, which the plan needs "
@@ -291,9 +297,6 @@ TokenFile::open(const TokenOptions &options, uint64_t pieces) {
           layout->file.path(), layout->numTokens, options.vocabulary);
       !status.ok())
     return status;
-  auto mask = TokenMask::openBeside(layout->file.path(), layout->numTokens);
-  if (!mask.ok())
-    return mask.status();
   auto source = std::make_unique<TokenFile>(*std::move(layout), options);
   source->masked = *std::move(mask);
   if (options.wholeDocuments)

@@ -65,6 +65,9 @@ struct TokenOptions {
   /// Samples begin with a document and hold whole ones, by the file's index;
   /// what is left of them is padding, which counts for nothing.
   bool wholeDocuments = false;
+  /// A file with a mask need not tell its documents where `documents` asks the
+  /// index: its mask alone says which targets count.
+  bool maskSuffices = false;
 };
 
 /// Where a sample goes: `sequence` elements each.

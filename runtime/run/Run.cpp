@@ -28,12 +28,19 @@
 
 namespace meshwork::runtime {
 namespace {
+/// Documents decide nothing but which targets count.
+bool maskSuffices(const RunOptions &options, const plan::Plan &plan) {
+  return options.samples != "documents" &&
+         !plan::reads(plan, plan::InputKind::documents) &&
+         !plan::reads(plan, plan::InputKind::document_positions);
+}
+
 SourceOptions sourceOptions(const RunOptions &options,
                             const DocumentMarks &marks,
                             const plan::Plan &plan) {
   return {{"", options.dataType, options.tokenizer, plan.vocabulary(),
-           plan.sequence(), marks, options.stop,
-           options.samples == "documents"},
+           plan.sequence(), marks, options.stop, options.samples == "documents",
+           maskSuffices(options, plan)},
           options.data,
           options.order == "epochs" ? SampleOrder::epochs : SampleOrder::random,
           {},

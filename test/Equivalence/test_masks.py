@@ -137,6 +137,17 @@ class Masks(unittest.TestCase):
         self.ids = lambda _: ids
         self.check(self.run_masked(LLAMA, spec(*LAYOUTS[0], documents=NO_ENDS), mask), expected)
 
+    def test_documents_need_not_be_told(self):
+        """Of a file that has a mask and no index the mask alone decides; of one without a mask nothing does."""
+        weights, plan = self.space.save_weights(self.random_weights(LLAMA)), self.space.compile(LLAMA, spec(*ONE, documents=NO_ENDS))
+        run = self.space.train(plan, self.data(LLAMA, masked()), 1, seed=SEED, lr=RATE, init=weights)
+        self.check(run, self.expected_masked(LLAMA, masked()))
+        apart = self.space.compile(LLAMA, spec(*ONE, documents="apart"))
+        for chosen, mask in ((plan, None), (apart, masked())):
+            done = self.space.call("meshwork-run", chosen, "--data", self.data(LLAMA, mask), "--data-type", "u16", "--steps", 1)
+            self.assertEqual(done.returncode, 64, done.stderr)
+            self.assertIn("does not tell where its documents begin", done.stderr)
+
     def test_on_a_gpu(self):
         for config in (GPT2, LLAMA):
             with self.subTest(config["model_type"]):
