@@ -26,7 +26,7 @@ void addRates(std::vector<Key> &keys, const std::string &section, Rates rates,
 /// Of what computes and what keeps it: flops, attention, peak, products,
 /// memory.
 void addWorkKeys(std::vector<Key> &keys);
-/// Of what lies between ranks: node, nodes, overlap, links.
+/// Of what lies between ranks, and to the host: node, nodes, overlap, links.
 void addLinkKeys(std::vector<Key> &keys);
 
 } // namespace meshwork::cost

@@ -25,6 +25,10 @@ struct Key {
   std::string name() const { return path.substr(path.rfind('.') + 1); }
 };
 
+/// Of the host's link, and what it was called before.
+inline constexpr const char *hostBandwidthPath = "link.host.bandwidth",
+                            *olderHostBandwidth = "memory.host";
+
 /// In the order in which they print: those of no section first.
 const std::vector<Key> &allKeys();
 

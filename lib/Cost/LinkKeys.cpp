@@ -41,6 +41,44 @@ void addLink(std::vector<Key> &keys, size_t link) {
     };
 }
 
+/// The older name of the bandwidth is read and never printed.
+Key hostBandwidth(const char *path, bool isPrinted) {
+  Key key = number(path, false, 1e3, 1e18, "bytes a second",
+                   [](Machine &m) -> double & { return m.host.bandwidth; });
+  key.print = [isPrinted, print = key.print](
+                  const Machine &m) -> std::optional<std::string> {
+    bool isUsual = m.host.bandwidth == m.usualHost();
+    return isPrinted && !isUsual ? print(m) : std::nullopt;
+  };
+  return key;
+}
+
+Key hostTakesCores() {
+  Key key{"link.host.takes_cores", "true or false", false, {}, {}};
+  key.read = [](const spec::Value &value, Machine &machine) {
+    machine.host.takesCores = value.boolean;
+    return value.kind == spec::Value::Kind::boolean;
+  };
+  key.print = [](const Machine &machine) -> std::optional<std::string> {
+    if (!machine.host.takesCores)
+      return std::nullopt;
+    return *machine.host.takesCores ? "true" : "false";
+  };
+  return key;
+}
+
+void addHostLink(std::vector<Key> &keys) {
+  keys.push_back(hostBandwidth(olderHostBandwidth, false));
+  keys.push_back(hostBandwidth(hostBandwidthPath, true));
+  keys.push_back(
+      numberBeside(0, "link.host.latency", 0, 10, "seconds",
+                   [](Machine &m) -> double & { return m.host.latency; }));
+  keys.push_back(
+      count("link.host.shared_by", false, 1 << 10,
+            [](Machine &m) -> uint32_t & { return m.host.sharedBy; }));
+  keys.push_back(hostTakesCores());
+}
+
 } // namespace
 
 void addLinkKeys(std::vector<Key> &keys) {
@@ -55,6 +93,7 @@ void addLinkKeys(std::vector<Key> &keys) {
                    [](Machine &m) -> double & { return m.slowdown; }));
   for (size_t i = 0; i < numLinkClasses; ++i)
     addLink(keys, i);
+  addHostLink(keys);
   keys.push_back(count("link.spine.nodes", false, 1 << 20,
                        [](Machine &m) -> uint32_t & { return m.spine.nodes; }));
   keys.push_back(

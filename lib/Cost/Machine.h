@@ -62,6 +62,16 @@ struct Products {
   bool operator==(const Products &) const = default;
 };
 
+/// Between a rank's memory and the host's.
+struct HostLink {
+  double bandwidth = 0;  // bytes a second, each way
+  double latency = 0;    // seconds of one copy
+  uint32_t sharedBy = 0; // ranks that use it at the same time; 0: one
+  /// Whether copies take the cores that compute; not said: those of a CPU do.
+  std::optional<bool> takesCores;
+  bool operator==(const HostLink &) const = default;
+};
+
 struct Machine {
   std::string name;
   spec::Device device = spec::Device::cpu;
@@ -84,8 +94,7 @@ struct Machine {
   double halfSize = 0;
   double memory = 0;  // bytes a second
   double kernels = 0; // bytes a second that generated kernels read and write
-  /// Bytes a second between a rank's memory and the host's.
-  double host = 0;
+  HostLink host;
   /// Bytes that plans may take, of a rank, or with `cores` of all ranks of a
   /// node together; 0: not said.
   double capacity = 0;
@@ -111,9 +120,9 @@ struct Machine {
                       : 1 / static_cast<double>(
                                 std::min<uint64_t>(ranks, ranksPerNode));
   }
-  /// `host` where the file does not say it. A CPU reads and writes its own
-  /// memory; between a GPU and the host lies PCI Express 4.0, 16 lanes, which
-  /// carry 31.5 GB/s and give copies about 25.
+  /// Of `host` where the file does not say its bandwidth. A CPU reads and
+  /// writes its own memory; between a GPU and the host lies PCI Express 4.0, 16
+  /// lanes, which carry 31.5 GB/s and give copies about 25.
   double usualHost() const {
     return device == spec::Device::cpu ? memory / 2 : 25e9;
   }

@@ -160,13 +160,18 @@ private:
       seconds = 0;
     if (const plan::Wait *wait = instruction.op_as_Wait())
       clock.wait(wait->channel(), wait->count());
-    else if (op || instruction.channel() > 0)
+    else if (op || instruction.channel() > 0 || crossesHostLink(instruction))
       clock.start({seconds, instruction.channel(),
                    takesCores(times, instruction),
                    op && times.usesAdapters(axesOf(*op)),
                    op ? axesOf(*op) : MovedOver(), runs});
     else
       clock.compute(seconds, runs);
+  }
+
+  bool crossesHostLink(const plan::Instruction &instruction) const {
+    const plan::Copy *copy = instruction.op_as_Copy();
+    return copy && bytesOverHostLink(program, *copy) > 0;
   }
 
   const Times &times;

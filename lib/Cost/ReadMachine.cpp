@@ -37,6 +37,7 @@ public:
     checkTogether("link.spine.share", "link.spine.nodes");
     checkTogether("node.adapters", "link.between_nodes");
     checkTiles();
+    checkHostLink();
     completeRates();
     completeLinks();
   }
@@ -109,6 +110,14 @@ private:
             "them: both say how small products lose");
   }
 
+  void checkHostLink() {
+    auto older = document.find(olderHostBandwidth);
+    if (older != document.end() && has(hostBandwidthPath))
+      error(older->second.key, std::string(olderHostBandwidth) +
+                                   ": found beside " + hostBandwidthPath +
+                                   ", whose older name it is; leave it out");
+  }
+
   /// A type that the file says nothing of is no faster than a wider one;
   /// attention is as fast as products, which reach their peak, and kernels as
   /// memory is.
@@ -129,8 +138,8 @@ private:
       machine.halfHeadOfGradient = machine.halfHead;
     if (!has("attention.backward.half_keys"))
       machine.halfKeysOfGradient = machine.halfKeys;
-    if (machine.host == 0)
-      machine.host = machine.usualHost();
+    if (machine.host.bandwidth == 0)
+      machine.host.bandwidth = machine.usualHost();
   }
 
   /// A class that the file says nothing of is like the next wider one, else

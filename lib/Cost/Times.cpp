@@ -102,7 +102,9 @@ double Times::transfer(double bytes, uint32_t axis) const {
 }
 
 double Times::hostCopy(double bytes) const {
-  return bytes / on.host / share + on.launch;
+  double ranks = std::max(on.host.sharedBy, 1u);
+  return on.host.latency + bytes * ranks / on.host.bandwidth / share +
+         on.launch;
 }
 
 Group Times::groupOf(std::span<const uint32_t> axes) const {

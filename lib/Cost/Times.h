@@ -66,7 +66,9 @@ public:
   /// Of a copy between a rank's memory and the host's.
   double hostCopy(double bytes) const;
   /// Whether it takes cores that compute.
-  bool hostCopyTakesCores() const { return on.device == spec::Device::cpu; }
+  bool hostCopyTakesCores() const {
+    return on.host.takesCores.value_or(on.device == spec::Device::cpu);
+  }
 
   /// The slowest link that a group over `axes` crosses.
   LinkClass linkOf(std::span<const uint32_t> axes) const;

@@ -25,17 +25,6 @@ void addRatesBeside(std::vector<Key> &keys, const std::string &section,
     };
 }
 
-/// The usual figure prints nothing.
-Key host() {
-  Key key = number("memory.host", false, 1e3, 1e18, "bytes a second",
-                   [](Machine &m) -> double & { return m.host; });
-  key.print = [print =
-                   key.print](const Machine &m) -> std::optional<std::string> {
-    return m.host == m.usualHost() ? std::nullopt : print(m);
-  };
-  return key;
-}
-
 /// "256x128"
 std::optional<Tile> readTile(const std::string &text) {
   Tile tile;
@@ -135,7 +124,6 @@ void addWorkKeys(std::vector<Key> &keys) {
                         [](Machine &m) -> double & { return m.memory; }));
   keys.push_back(number("memory.kernels", false, 1e6, 1e18, "bytes a second",
                         [](Machine &m) -> double & { return m.kernels; }));
-  keys.push_back(host());
   keys.push_back(number("memory.capacity", false, 0, 1e18, "bytes",
                         [](Machine &m) -> double & { return m.capacity; }));
   keys.push_back(number("launch.overhead", false, 0, 1, "seconds",

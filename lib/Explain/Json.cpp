@@ -5,6 +5,7 @@
 #include "lib/Explain/Context.h"
 #include "lib/Explain/Explain.h"
 #include "lib/Explain/Format.h"
+#include "lib/Explain/HostUse.h"
 #include "lib/Explain/MeasuredJson.h"
 #include "lib/Explain/Memory.h"
 #include "lib/Explain/Pipeline.h"
@@ -78,6 +79,13 @@ Json memory(const plan::Plan &plan) {
   if (each.size() > 1)
     object["stages"] = std::move(each);
   return object;
+}
+
+Json host(const plan::Plan &plan) {
+  HostUse most = mostHostUse(plan);
+  return {{"bytes", most.kept},
+          {"to_device_bytes_per_step", most.toDevice},
+          {"to_host_bytes_per_step", most.back}};
 }
 
 Json mesh(const plan::Plan &plan) {
@@ -174,6 +182,7 @@ std::string textOfJson(const Json &object) {
 std::string estimateJson(const plan::Plan &plan) {
   return textOfJson({{"format_version", formatVersion},
                      {"memory_per_rank_bytes", memory(plan)},
+                     {"host_memory_per_rank", host(plan)},
                      {"estimate", estimate(plan)}});
 }
 
@@ -196,6 +205,7 @@ absl::StatusOr<std::string> json(const plan::Plan &plan,
   object["parameters"] = plan.parameter_count();
   object["flops_per_step"] = flops(plan.model_flops_per_step());
   object["memory_per_rank_bytes"] = memory(plan);
+  object["host_memory_per_rank"] = host(plan);
   object["checkpoint_copy_bytes_per_rank"] = plan::mostSavedBytes(plan);
   object["collectives"] = collectives(plan);
   object["shared_attention"] = attention(plan);

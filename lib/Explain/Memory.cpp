@@ -49,7 +49,6 @@ std::vector<plan::Span> spansOf(const plan::Program &program,
 MemoryUse measureMemory(const plan::Program &program, const Listing &listing) {
   MemoryUse use;
   use.arenaBytes = program.arena_bytes();
-  use.hostBytes = program.host_bytes();
   use.libraryBytes = program.workspace_bytes_per_thread();
   const auto &buffers = orEmpty(program.buffers());
   plan::Lives lives = plan::livesOf(program, listing.table());

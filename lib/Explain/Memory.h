@@ -15,7 +15,6 @@ struct MemoryUse {
   std::array<uint64_t, numBufferKinds> mostOfKind{};
   uint64_t persistentBytes = 0; // always live
   uint64_t arenaBytes = 0;
-  uint64_t hostBytes = 0;    // of the host's arena; nothing else counts it
   uint64_t libraryBytes = 0; // scratch of libraries, one thread
   uint64_t peakBytes() const { return arenaBytes + libraryBytes; }
   /// The first instruction at which most bytes are live, and how many. The

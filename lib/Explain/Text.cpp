@@ -5,6 +5,7 @@
 #include "lib/Explain/Estimate.h"
 #include "lib/Explain/Explain.h"
 #include "lib/Explain/Format.h"
+#include "lib/Explain/HostUse.h"
 #include "lib/Explain/Memory.h"
 #include "lib/Explain/Pipeline.h"
 #include "lib/Explain/Products.h"
@@ -31,7 +32,7 @@ constexpr const char *meaning[numBufferKinds] = {
     "sums of a step",
     "f32 masters (mixed precision), what the optimizer keeps",
     "kept for the backward pass, and passed on",
-    "staging of collectives",
+    "staging of collectives, and of copies from the host",
     "scratch of an instruction",
     "tokens, targets, scalars of a step",
     "tables filled once",
@@ -184,10 +185,7 @@ std::string memoryText(const plan::Plan &plan, const plan::Program &program,
                "thread takes as much"});
   return absl::StrCat("\nMemory of a rank: ", bytesText(peak), " (arena of ",
                       exactBytesText(use.arenaBytes), ")\n", table.render(),
-                      use.hostBytes > 0
-                          ? absl::StrCat("Beside it, in the host's memory: ",
-                                         exactBytesText(use.hostBytes), "\n")
-                          : "",
+                      hostText(program, listing),
                       "Not counted: the program and its libraries, their "
                       "communication buffers, data that is read ahead, copies "
                       "for checkpoints\n",

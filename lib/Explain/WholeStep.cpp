@@ -4,6 +4,7 @@
 #include "lib/Cost/PlanPeak.h"
 #include "lib/Explain/Explain.h"
 #include "lib/Explain/Format.h"
+#include "lib/Explain/HostUse.h"
 #include "lib/Plan/Views.h"
 #include "meshwork/Plan/Frame.h"
 #include <algorithm>
@@ -48,6 +49,7 @@ std::optional<WholeStep> wholeStep(const plan::Plan &plan) {
       whole.mfu = plan.model_flops_per_step() / step.seconds / peak;
   }
   whole.peakBytes = peakBytes(plan);
+  whole.hostBytes = mostHostUse(plan).kept;
   for (const auto &[axes, seconds] :
        whole.estimate.programs[whole.estimate.longest].exposed)
     whole.exposed[nameOf(plan, axes)] += seconds;
@@ -70,8 +72,11 @@ std::string wholeText(const plan::Plan &plan) {
       timeText(whole->estimate.step.seconds), " a step, ",
       countText(whole->tokensPerSecond), " tokens/s",
       whole->mfu > 0 ? absl::StrCat(", MFU ", partText(whole->mfu)) : "", ", ",
-      bytesText(whole->peakBytes), " a rank, bubble ",
-      whole->bubble ? partText(*whole->bubble) : "not simulated");
+      bytesText(whole->peakBytes), " a rank",
+      whole->hostBytes > 0
+          ? absl::StrCat(" and ", bytesText(whole->hostBytes), " of the host's")
+          : "",
+      ", bubble ", whole->bubble ? partText(*whole->bubble) : "not simulated");
   std::string exposed;
   for (const auto &[axes, seconds] : whole->exposed)
     if (seconds > 0)

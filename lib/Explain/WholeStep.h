@@ -13,6 +13,7 @@ struct WholeStep {
   double tokensPerSecond = 0;
   double mfu = 0; // part of the peak of `machine`; 0 where the spec names none
   uint64_t peakBytes = 0; // of the rank that needs most
+  uint64_t hostBytes = 0; // likewise, of the host's memory
   /// Of the rank with most to do, by axes ("dp", "host"): seconds in which it
   /// waits for what moves. Transfers between stages count in the bubble.
   std::map<std::string, double> exposed;

@@ -83,4 +83,7 @@ bool completeAndCheckSplits(const Checks &checks);
 /// Completes [pipeline], and checks it, [zero] and [context] against that.
 void checkStrategies(const Checks &checks);
 
+/// Checks [offload] against [optimizer], which is complete.
+void checkOffload(const Checks &checks);
+
 } // namespace meshwork::spec

@@ -19,9 +19,11 @@ constexpr const char *ep = R"(mesh.axes = ["ep=2"])";
 constexpr const char *perLayer = "; here the loss is a mean over layers, and k "
                                  "where routing is even, with k "
                                  "choices a token: Megatron's is a sum, and 1";
+constexpr const char *offload = "offload.optimizer = true";
 constexpr const char *noOffload =
-    "this version offloads nothing to the host; zero.stage and "
-    "recompute.policy save memory";
+    "this version keeps weights on the device: offload.optimizer = true moves "
+    "states of the optimizer to the host's memory, and zero.stage = 3 splits "
+    "weights";
 constexpr const char *ofModel =
     "the model says it: its config.json, which compile takes beside the spec";
 constexpr const char *noAdapters =
@@ -103,11 +105,11 @@ constexpr ForeignKey keys[] = {
     {"use_megatron_fsdp", stage3},
     {"fsdp_reshard_after_forward", R"(zero.gathered = "keep")"},
     {"reshard_after_forward", R"(zero.gathered = "keep")"},
-    {"offload_optimizer", "", noOffload},
+    {"offload_optimizer", offload},
     {"offload_param", "", noOffload},
-    {"cpu_offload", "", noOffload},
-    {"optimizer_cpu_offload", "", noOffload},
-    {"enable_cpu_offload", "", noOffload},
+    {"cpu_offload", offload},
+    {"optimizer_cpu_offload", offload},
+    {"enable_cpu_offload", offload},
     {"overlap_comm", R"(overlap.collectives = "auto")"},
     {"overlap_grad_reduce", R"(overlap.collectives = "auto")"},
     {"overlap_param_gather", R"(overlap.collectives = "auto")"},

@@ -1,4 +1,5 @@
 #include "lib/Spec/KeyKinds.h"
+#include "lib/Spec/Size.h"
 #include "lib/Spec/TomlFile.h"
 
 #include <algorithm>
@@ -73,6 +74,29 @@ Key onOrOff(const char *section, const char *name,
     if (!value)
       return std::nullopt;
     return *value != 0 ? "true" : "false";
+  };
+  return key;
+}
+
+Key size(const char *section, const char *name, const char *expected,
+         uint64_t least, uint64_t most,
+         std::function<void(Spec &, uint64_t)> store,
+         std::function<std::optional<uint64_t>(const Spec &)> show) {
+  Key key{section, name, expected, {}, {}, false, {}};
+  key.read = [store, least, most](const Value &value, Spec &spec) {
+    std::optional<uint64_t> bytes;
+    if (value.kind == Value::Kind::string)
+      bytes = parseSize(value.text);
+    if (!bytes || *bytes < least || *bytes > most)
+      return false;
+    store(spec, *bytes);
+    return true;
+  };
+  key.print = [show](const Spec &spec) -> std::optional<std::string> {
+    std::optional<uint64_t> bytes = show(spec);
+    if (!bytes)
+      return std::nullopt;
+    return tomlString(std::to_string(*bytes) + " B");
   };
   return key;
 }

@@ -27,11 +27,23 @@ Key onOrOff(const char *section, const char *name,
             std::function<void(Spec &, double)> store,
             std::function<std::optional<double>(const Spec &)> show);
 
+/// For messages, of a size without bounds.
+inline constexpr const char *anySize =
+    R"(a size with its unit like "20 GiB" (B, kB, MB, GB, TB, KiB, MiB, GiB, TiB))";
+
+/// A size with its unit, from `least` to `most` bytes; not printed where `show`
+/// has none.
+Key size(const char *section, const char *name, const char *expected,
+         uint64_t least, uint64_t most,
+         std::function<void(Spec &, uint64_t)> store,
+         std::function<std::optional<uint64_t>(const Spec &)> show);
+
 /// Keys of sections: [mesh], [batch] and [shard]; [zero], [context] and
-/// [pipeline]; [experts]; [optimizer], and its groups.
+/// [pipeline]; [experts]; [offload]; [optimizer], and its groups.
 void addMeshKeys(std::vector<Key> &keys);
 void addParallelKeys(std::vector<Key> &keys);
 void addExpertKeys(std::vector<Key> &keys);
+void addOffloadKeys(std::vector<Key> &keys);
 void addOptimizerKeys(std::vector<Key> &keys);
 void addGroupKeys(std::vector<Key> &keys);
 

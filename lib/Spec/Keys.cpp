@@ -1,28 +1,16 @@
 #include "lib/Spec/Keys.h"
 
 #include "lib/Spec/KeyKinds.h"
-#include "lib/Spec/Size.h"
 
 namespace meshwork::spec {
 namespace {
 
 Key bucket() {
-  Key key{"overlap", "bucket", R"(a size from 1 KiB to 1 GiB, like "25 MiB")",
-          {},        {},       false,
-          {}};
-  key.read = [](const Value &value, Spec &spec) {
-    std::optional<uint64_t> bytes;
-    if (value.kind == Value::Kind::string)
-      bytes = parseSize(value.text);
-    if (!bytes || *bytes < 1024 || *bytes > uint64_t{1} << 30)
-      return false;
-    spec.overlap.bucketBytes = *bytes;
-    return true;
-  };
-  key.print = [](const Spec &spec) {
-    return tomlString(std::to_string(spec.overlap.bucketBytes) + " B");
-  };
-  return key;
+  return size(
+      "overlap", "bucket", R"(a size from 1 KiB to 1 GiB, like "25 MiB")", 1024,
+      uint64_t{1} << 30,
+      [](Spec &s, uint64_t bytes) { s.overlap.bucketBytes = bytes; },
+      [](const Spec &s) { return s.overlap.bucketBytes; });
 }
 
 /// Which of them a device has is checked with the device.
@@ -63,26 +51,10 @@ Key machine() {
 }
 
 Key memoryPerRank() {
-  Key key{
-      "expect",
-      "memory_per_rank",
-      R"(a size with its unit like "20 GiB" (B, kB, MB, GB, TB, KiB, MiB, GiB, TiB))",
-      {},
-      {},
-      false,
-      {}};
-  key.read = [](const Value &value, Spec &spec) {
-    if (value.kind != Value::Kind::string)
-      return false;
-    spec.memoryPerRankBytes = parseSize(value.text);
-    return spec.memoryPerRankBytes.has_value();
-  };
-  key.print = [](const Spec &spec) -> std::optional<std::string> {
-    if (!spec.memoryPerRankBytes)
-      return std::nullopt;
-    return tomlString(std::to_string(*spec.memoryPerRankBytes) + " B");
-  };
-  return key;
+  return size(
+      "expect", "memory_per_rank", anySize, 1, UINT64_MAX,
+      [](Spec &s, uint64_t bytes) { s.memoryPerRankBytes = bytes; },
+      [](const Spec &s) { return s.memoryPerRankBytes; });
 }
 
 /// The text of each; that it is a budget is checked where errors can say more
@@ -171,6 +143,7 @@ const std::vector<Key> &allKeys() {
     addMeshKeys(all);
     addParallelKeys(all);
     addExpertKeys(all);
+    addOffloadKeys(all);
     addStepKeys(all);
     addTargetKeys(all);
     return all;

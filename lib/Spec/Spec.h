@@ -130,6 +130,14 @@ struct Overlap {
   uint64_t bucketBytes = 25 << 20; // of gradients that travel together, at most
 };
 
+/// What lies in the host's memory and is brought when it is used.
+struct Offload {
+  bool optimizer = false; // masters of bf16 weights, and what it keeps
+  /// States that travel together have so many bytes, or are one larger state.
+  uint64_t windowBytes = 16 << 20;
+  std::optional<uint64_t> hostBytes; // of a rank; a plan above does not compile
+};
+
 /// How layers are shared out over ranks, and in which order these work.
 struct Pipeline {
   std::string axis;              // of the mesh; "" without stages
@@ -180,6 +188,7 @@ struct Spec {
   /// a plan carries what its user asked for.
   std::vector<Recompute> recomputeOfLayers;
   Overlap overlap;
+  Offload offload;
   Optimizer optimizer;
   Device device = Device::cpu;
   /// cpu: native | x86-64-v3 | x86-64-v4; cuda: native | sm_80 | sm_90a |

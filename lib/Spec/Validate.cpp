@@ -25,6 +25,7 @@ public:
     checkBudget();
     checkOwnTable();
     completeOptimizer();
+    checkOffload(*this);
     checkTarget();
     if (!hasErrors(diagnostics))
       checkGradients();

@@ -69,7 +69,7 @@ static void run(const plan::CopyBlock &op, Views &on) {
 }
 
 static void run(const plan::Copy &op, Views &on) {
-  on.write(op.dst(), on.read(op.src()));
+  on.copy(op.src(), op.dst());
 }
 
 void addMovement(Evaluators &to) {

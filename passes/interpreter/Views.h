@@ -17,6 +17,8 @@ public:
 
   virtual Tensor read(uint32_t view) = 0;
   virtual void write(uint32_t view, const Tensor &values) = 0;
+  /// All bytes, whatever they hold: both have no gaps.
+  virtual void copy(uint32_t from, uint32_t to) = 0;
   /// In the view's shape.
   virtual Tensor zeros(uint32_t view) const = 0;
   virtual plan::DType typeOf(uint32_t view) const = 0;

@@ -308,6 +308,9 @@ void buildSchedule(OpPassManager &passes, const spec::Spec &spec) {
   options.float8Unit = spec.device == spec::Device::cuda ? 16 : 0;
   options.reductionOrder = spec.reductionOrder;
   passes.addPass(schedule::createLowerToSchedulePass(options));
+  if (spec.offload.optimizer)
+    passes.addPass(schedule::createOffloadStatesPass(
+        {/*windowBytes=*/static_cast<int64_t>(spec.offload.windowBytes)}));
   passes.addPass(
       schedule::createOverlapPass({/*mode=*/spec.overlap.collectives,
                                    /*machine=*/cost::machineOf(spec)}));

@@ -20,8 +20,8 @@ Costs::Costs(const cost::Times &times, ProgramOp program,
     for (auto [i, op] : llvm::enumerate(instructionsOf(list))) {
       const plan::Instruction &instruction = *all.Get(i);
       ofRun[op] = cost::secondsOfRun(times, tables, instruction);
-      if (instruction.op_as_Collective() &&
-          cost::takesCores(times, instruction))
+      bool moves = instruction.op_as_Collective() || instruction.op_as_Copy();
+      if (moves && cost::takesCores(times, instruction))
         onCores.insert(op);
     }
   }

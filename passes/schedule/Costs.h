@@ -17,7 +17,7 @@ public:
   /// Of one instruction; a repeat is all its turns.
   double seconds(::mlir::Operation *instruction) const;
   /// Whether moving the data takes cores that compute.
-  bool takesCores(CollectiveOp op) const { return onCores.contains(op); }
+  bool takesCores(::mlir::Operation *op) const { return onCores.contains(op); }
 
 private:
   const cost::Times &times;

@@ -52,9 +52,12 @@ private:
   int64_t heldBytes = 0;
 };
 
+/// Gradients do; results too, but the update looks at these as soon as it can.
 bool staysInMemory(ArrayRef<Use> uses) {
   return llvm::all_of(uses, [](const Use &use) {
-    return !use.isWritten || BufferOp(use.buffer).getPersistent();
+    BufferOp buffer = use.buffer;
+    return !use.isWritten ||
+           (buffer.getPersistent() && buffer.getKind() != BufferKind::results);
   });
 }
 } // namespace

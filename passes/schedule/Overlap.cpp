@@ -1,4 +1,5 @@
-// Starts collectives as early as pays and waits as late as data allows.
+// Starts collectives, and copies from and to the host's memory, as early as
+// pays and waits as late as data allows.
 //
 // Everything else keeps its order. A collective that brings more than it takes
 // (a gather), or as much (a permute), starts just early enough to be there when
@@ -20,6 +21,12 @@ using namespace mlir;
 namespace meshwork::schedule {
 #define GEN_PASS_DEF_OVERLAPPASS
 #include "passes/schedule/Passes.h.inc"
+
+bool reachesHost(Operation *instruction) {
+  return llvm::any_of(instruction->getOperands(),
+                      [](Value view) { return bufferOf(view).getOnHost(); });
+}
+
 namespace {
 
 constexpr int64_t maxChannels = 8; // Plan.fbs
@@ -35,20 +42,31 @@ int64_t bytesOf(ValueRange views) {
   }
   return sum;
 }
-/// What brings as much or more than it takes: its result waits in memory from
-/// the start to the use. So does a hop of a ring.
-bool isPrefetch(CollectiveOp op) {
-  return op.getKind() == CollectiveKind::permute ||
-         bytesOf(op.getOutputs()) > bytesOf(op.getInputs());
+/// What may run on a channel: collectives, and copies from and to the host's
+/// memory.
+bool movesData(Operation *op) {
+  return isa<CollectiveOp>(op) || (isa<CopyOp>(op) && reachesHost(op));
 }
 
-/// Channels, one for each set of axes and direction: a gather must not stand in
-/// line behind gradients that nobody waits for.
+/// What brings as much or more than it takes: its result waits in memory from
+/// the start to the use. So does a hop of a ring, and what comes from the host.
+bool isPrefetch(Operation *op) {
+  if (auto copy = dyn_cast<CopyOp>(op))
+    return bufferOf(copy.getSrc()).getOnHost();
+  auto collective = cast<CollectiveOp>(op);
+  return collective.getKind() == CollectiveKind::permute ||
+         bytesOf(collective.getOutputs()) > bytesOf(collective.getInputs());
+}
+
+/// Channels, one for each set of axes, or the host, and direction: a gather
+/// must not stand in line behind gradients that nobody waits for.
 class Channels {
 public:
-  int64_t of(CollectiveOp op) {
-    int64_t &number =
-        numbers[{op.getAxesAttr().getAsOpaquePointer(), isPrefetch(op)}];
+  int64_t of(Operation *op) {
+    auto collective = dyn_cast<CollectiveOp>(op);
+    const void *over =
+        collective ? collective.getAxesAttr().getAsOpaquePointer() : nullptr;
+    int64_t &number = numbers[{over, isPrefetch(op)}];
     number = number ? number : std::min<int64_t>(numbers.size(), maxChannels);
     return number;
   }
@@ -64,7 +82,8 @@ class ListOverlap {
 public:
   ListOverlap(ListOp of, const OverlapSettings &settings, Channels &channels)
       : block(of.getBody().front()), settings(settings), channels(channels),
-        list(stepsOf(of)), count(list.size()) {
+        list(stepsOf(of)), count(list.size()),
+        isUpdate(of.getKind() == ListKind::update) {
     for (auto [i, op] : llvm::enumerate(list))
       for (const Use &use : settings.uses[op]) {
         auto &users = usersOf[use.buffer];
@@ -80,9 +99,8 @@ public:
     findMovable();
     measure();
     for (int64_t i = first; i < count; ++i)
-      if (auto op = dyn_cast<CollectiveOp>(list[i]);
-          op && moves[i] && !isPrefetch(op))
-        placeSum(i, op);
+      if (movesData(list[i]) && moves[i] && !isPrefetch(list[i]))
+        placeSum(i, list[i]);
     placeGathers();
     reorder();
     insertWaits(block, settings.uses, list);
@@ -90,7 +108,7 @@ public:
 
 private:
   int64_t firstConflictAfter(int64_t i) const {
-    int64_t next = count;
+    int64_t next = llvm::is_contained(results, i) ? firstCopy : count;
     for (Value operand : list[i]->getOperands())
       for (int64_t j : usersOf.lookup(bufferOf(operand)))
         if (j > i && (j >= next || settings.uses.conflict(list[j], list[i]))) {
@@ -103,7 +121,7 @@ private:
   /// The first place that operands allow: behind all that conflicts, wherever
   /// it was moved to. Of equal places the old order holds.
   int64_t earliest(int64_t i) const {
-    int64_t from = first;
+    int64_t from = isa<CopyOp>(list[i]) ? allKnown() : first;
     for (Value operand : list[i]->getOperands())
       for (int64_t j : usersOf.lookup(bufferOf(operand)))
         if (int64_t behind = moves[j] ? place[j] : j + 1;
@@ -112,23 +130,54 @@ private:
     return from;
   }
 
-  /// Collectives, and what only takes in the result of a sum. Nothing starts
-  /// before the loss is known in @update. What other programs take part in
-  /// stays: each decides by its own times, and channels have its own numbers.
-  void findMovable() {
+  bool writesResult(Operation *op) const {
+    return llvm::any_of(settings.uses[op], [](Use use) {
+      return use.isWritten && use.buffer.getKind() == BufferKind::results;
+    });
+  }
+
+  /// Where the update writes results. All of them stay in front of the first
+  /// copy of a state: a step that is no good ends there, with nothing under
+  /// way.
+  void findResults() {
+    firstCopy = count;
+    if (!isUpdate)
+      return;
     for (auto [i, op] : llvm::enumerate(list)) {
-      auto collective = dyn_cast<CollectiveOp>(op);
-      if (!collective)
+      if (isa<CopyOp>(op))
+        firstCopy = std::min<int64_t>(firstCopy, i);
+      else if (writesResult(op) && firstCopy == count)
+        results.push_back(i);
+    }
+  }
+
+  /// The first place behind all results, wherever they were moved to.
+  int64_t allKnown() const {
+    int64_t from = first;
+    for (int64_t i : results)
+      from = std::max(from, moves[i] ? place[i] : i + 1);
+    return from;
+  }
+
+  /// What moves data, and what only takes in the result of a sum. Nothing
+  /// starts before the loss is known in @update, and no state moves before all
+  /// results are. What other programs take part in stays: each decides by its
+  /// own times, and channels have its own numbers.
+  void findMovable() {
+    findResults();
+    for (auto [i, op] : llvm::enumerate(list)) {
+      if (!movesData(op))
         continue;
-      if (collective.getMakesLoss()) {
+      auto collective = dyn_cast<CollectiveOp>(op);
+      if (collective && collective.getMakesLoss()) {
         first = i + 1;
         continue;
       }
-      if (meetsOtherPrograms(collective))
+      if (collective && meetsOtherPrograms(collective))
         continue;
       moves[i] = true;
       int64_t next = firstConflictAfter(i);
-      if (!isPrefetch(collective) && next < count &&
+      if (collective && !isPrefetch(op) && next < count &&
           isa<LaunchOp>(list[next]) &&
           settings.seconds(list[next]) < settings.seconds(op))
         moves[next] = true;
@@ -148,7 +197,7 @@ private:
                                from, std::max(from, to));
   }
 
-  void placeSum(int64_t i, CollectiveOp op) {
+  void placeSum(int64_t i, Operation *op) {
     int64_t from = earliest(i), next = firstConflictAfter(i), until = next;
     bool hasFollower = next < count && moves[next] && isa<LaunchOp>(list[next]);
     double &free = freeAt[channels.of(op)];
@@ -159,10 +208,16 @@ private:
     if (!settings.pays(op, time[until] - time[from]))
       return;
     free = end;
-    op.setChannel(channels.of(op));
+    setChannel(op);
     place[i] = from;
     if (hasFollower)
       place[next] = std::max(until, place[next]);
+  }
+
+  void setChannel(Operation *op) {
+    if (auto copy = dyn_cast<CopyOp>(op))
+      return copy.setChannel(channels.of(op));
+    cast<CollectiveOp>(op).setChannel(channels.of(op));
   }
 
   bool isHop(int64_t i) const {
@@ -197,11 +252,10 @@ private:
   /// starts.
   void placeGathers() {
     llvm::DenseMap<int64_t, double> busyFrom;
-    SmallVector<std::tuple<int64_t, CollectiveOp, int64_t>> all;
+    SmallVector<std::tuple<int64_t, Operation *, int64_t>> all;
     for (int64_t i = first; i < count; ++i)
-      if (auto op = dyn_cast<CollectiveOp>(list[i]);
-          op && moves[i] && isPrefetch(op))
-        all.emplace_back(i, op, firstConflictAfter(i));
+      if (movesData(list[i]) && moves[i] && isPrefetch(list[i]))
+        all.emplace_back(i, list[i], firstConflictAfter(i));
     llvm::DenseMap<int64_t, SmallVector<int64_t>> needs;
     for (auto &[i, op, next] : all)
       needs[channels.of(op)].push_back(next);
@@ -225,7 +279,7 @@ private:
       if (!settings.pays(op, time[until] - time[at]))
         continue;
       busy->second = time[at];
-      op.setChannel(channel);
+      setChannel(op);
       place[i] = at;
     }
   }
@@ -249,6 +303,9 @@ private:
   Channels &channels;
   SmallVector<Operation *> list;
   int64_t count, first = 0;
+  const bool isUpdate;
+  SmallVector<int64_t> results; // of the step; see findResults
+  int64_t firstCopy = 0;
   llvm::DenseMap<Operation *, SmallVector<int64_t>> usersOf; // by buffer
   std::vector<int64_t> place;
   std::vector<bool> moves;

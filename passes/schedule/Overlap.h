@@ -15,11 +15,14 @@ struct OverlapSettings {
 
   double seconds(::mlir::Operation *op) const { return costs.seconds(op); }
   /// Where moving data takes the cores that compute, nothing is hidden.
-  bool pays(CollectiveOp op, double hidden) const {
+  bool pays(::mlir::Operation *op, double hidden) const {
     return always || (!costs.takesCores(op) &&
                       std::min(hidden, seconds(op)) > costs.machine().handOver);
   }
 };
+
+/// Whether one of its views lies in the host's memory.
+bool reachesHost(::mlir::Operation *instruction);
 
 /// The instructions of a list; a repeat is one here.
 ::llvm::SmallVector<::mlir::Operation *> stepsOf(ListOp list);

@@ -63,6 +63,44 @@ def LowerToSchedulePass : Pass<"schedule-lower", "::mlir::ModuleOp"> {
   let dependentDialects = ["::meshwork::schedule::ScheduleDialect", "::meshwork::mesh::MeshDialect", "::mlir::func::FuncDialect"];
 }
 
+def OffloadStatesPass : Pass<"schedule-offload-states", "::mlir::ModuleOp"> {
+  let summary = "Keeps states of the optimizer in the host's memory";
+  let description = [{
+    Before: masters and what the optimizer keeps lie on the device. After: they
+    lie in the host's memory. The list `update` copies them to a window on the
+    device in front of the instructions that use them, and back behind these.
+    States that follow each other share a window until it has `window-bytes`. There are two windows, in turns, so that one can be brought
+    while the other is in use (-schedule-overlap). What other lists use too, such
+    as an f32 weight that is its own master, stays on the device.
+    ```mlir
+    // meshwork-opt -schedule-offload-states
+    !b = memref<64xi8>
+    !m = memref<16xf32, strided<[1]>>
+    schedule.program @rank {
+      %w = schedule.buffer "w" weights persistent : !b
+      %m = schedule.buffer "w (momentum)" optimizer persistent : !b
+      schedule.list update {
+        %vw = schedule.view %w at 0 : !b to !m
+        %vm = schedule.view %m at 0 : !b to !m
+        schedule.launch "w" flops 32 bytes 256 @step items 1 outputs 2 (%vw, %vm, %vw, %vm) : !m, !m, !m, !m
+      }
+    }
+    // becomes
+    %window = schedule.buffer "window of states" communication : ...
+    %host = schedule.buffer "states of w (momentum)" optimizer persistent on_host : ...
+    schedule.list update {
+      ...
+      schedule.copy "states of w (momentum)" flops 0 bytes 128...
+      ...
+      schedule.launch "w" ...
+      ...
+      schedule.copy "states of w (momentum)" flops 0 bytes 128...
+    ```
+  }];
+  let options = [
+    Option<"windowBytes", "window-bytes", "int64_t", "16777216", "of states that travel together, at least">];
+}
+
 def OverlapPass : Pass<"schedule-overlap", "::mlir::ModuleOp"> {
   let summary = "Runs collectives on channels beside the computation";
   let description = [{

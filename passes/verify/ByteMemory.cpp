@@ -36,6 +36,24 @@ void ByteMemory::write(uint64_t place, Element element, double value) {
     all[place + i].kind = Kind::inside;
 }
 
+void ByteMemory::copy(Site from, Site to, uint64_t bytes) {
+  forget(to.place, bytes);
+  for (uint64_t i = 0; i < bytes; ++i) {
+    const Byte &source = all[from.place + i];
+    Byte &target = all[to.place + i];
+    bool isOwn = source.kind == Kind::begin && source.owner == from.buffer;
+    // The rest of an element follows where its first byte went.
+    bool follows = source.kind == Kind::inside && i > 0 &&
+                   all[to.place + i - 1].kind != Kind::nothing;
+    if (!isOwn && !follows)
+      continue;
+    target.kind = source.kind;
+    target.value = source.value;
+    target.dtype = source.dtype;
+    target.owner = to.buffer;
+  }
+}
+
 void ByteMemory::begin(uint64_t place, uint64_t bytes, Use use) {
   for (uint64_t i = place; i < place + bytes; ++i) {
     all[i].readers += use == Use::reads;

@@ -30,6 +30,13 @@ public:
   /// The element at `place`; null if these bytes do not hold it.
   const double *find(uint64_t place, Element element) const;
   void write(uint64_t place, Element element, double value);
+  /// What one buffer has here becomes another's there; of bytes that hold
+  /// nothing of it, nothing. They do not meet.
+  struct Site {
+    uint64_t place;
+    uint32_t buffer;
+  };
+  void copy(Site from, Site to, uint64_t bytes);
   /// Makes these bytes ones that were never written.
   void forget(uint64_t place, uint64_t bytes);
 

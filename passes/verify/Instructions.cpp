@@ -26,6 +26,10 @@ public:
     if (problem.ok())
       problem = rank.write(rank.view(view), values);
   }
+  void copy(uint32_t from, uint32_t to) override {
+    if (problem.ok())
+      problem = rank.copy(rank.view(from), rank.view(to));
+  }
   Tensor zeros(uint32_t view) const override {
     auto shape = rank.view(view).info->shape;
     return Tensor(std::vector<int64_t>(shape.begin(), shape.end()));

@@ -254,9 +254,7 @@ absl::Status Machine::finishAlone(uint32_t rank, uint32_t channel) {
     for (const Arrival::Part &part : arrival.parts) {
       state.end(part.src, Use::reads);
       state.end(part.dst, Use::writes);
-      absl::StatusOr<interpreter::Tensor> values = state.read(part.src);
-      MESHWORK_RETURN_IF_ERROR(at(rank, values.status()));
-      MESHWORK_RETURN_IF_ERROR(at(rank, state.write(part.dst, *values)));
+      MESHWORK_RETURN_IF_ERROR(at(rank, state.copy(part.src, part.dst)));
     }
   pop(rank, channel);
   return absl::OkStatus();

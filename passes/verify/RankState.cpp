@@ -1,4 +1,5 @@
 #include "passes/verify/RankState.h"
+#include "lib/Plan/StatusMacros.h"
 
 #include "absl/strings/str_cat.h"
 
@@ -93,6 +94,15 @@ absl::Status RankState::write(const PlacedView &view, const Tensor &values) {
     return true;
   });
   return fine ? absl::OkStatus() : problemAt(view, wrong, "writes");
+}
+
+absl::Status RankState::copy(const PlacedView &from, const PlacedView &to) {
+  MESHWORK_RETURN_IF_ERROR(check(from, ByteMemory::Use::reads));
+  MESHWORK_RETURN_IF_ERROR(check(to, ByteMemory::Use::writes));
+  uint64_t width = plan::bytesOf(from.info->dtype);
+  memory.copy({from.place, from.info->buffer}, {to.place, to.info->buffer},
+              static_cast<uint64_t>(from.info->elements) * width);
+  return absl::OkStatus();
 }
 
 absl::Status RankState::check(const PlacedView &view,

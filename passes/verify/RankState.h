@@ -41,6 +41,11 @@ public:
   /// something under way uses.
   absl::Status write(const PlacedView &view, const interpreter::Tensor &values);
 
+  /// Whatever the bytes hold: elements of any type, or nothing, as between two
+  /// tensors. Both views have no gaps. dataLoss where something under way does
+  /// not let them be used so.
+  absl::Status copy(const PlacedView &from, const PlacedView &to);
+
   /// dataLoss where something under way does not let the view be used so.
   absl::Status check(const PlacedView &view, ByteMemory::Use use) const;
   /// Holds the view's bytes for what runs beside the rank's instructions.

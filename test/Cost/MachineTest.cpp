@@ -34,10 +34,10 @@ TEST(Machine, WhatIsLeftOutFollowsFromTheRest) {
   MachineResult result = readMachine(good, "m.toml");
   ASSERT_TRUE(result.machine) << textOf(result.diagnostics);
   const Machine &machine = *result.machine;
-  EXPECT_EQ(machine.flops[2], 1e11);     // as f32
-  EXPECT_EQ(machine.attention[2], 1e11); // as products
-  EXPECT_EQ(machine.kernels, 1e10);      // as memory
-  EXPECT_EQ(machine.host, 5e9);          // half of it
+  EXPECT_EQ(machine.flops[2], 1e11);      // as f32
+  EXPECT_EQ(machine.attention[2], 1e11);  // as products
+  EXPECT_EQ(machine.kernels, 1e10);       // as memory
+  EXPECT_EQ(machine.host.bandwidth, 5e9); // half of it
   EXPECT_EQ(machine.halfSize, 0);
   EXPECT_EQ(machine.launch, 0);
   EXPECT_EQ(machine.cores, 0u);
@@ -57,7 +57,7 @@ TEST(Machine, KindsOfWorkHaveRatesOfTheirOwn) {
   EXPECT_EQ(result.machine->attention[0], 1e11);
   EXPECT_EQ(result.machine->attention[1], 2e10);
   EXPECT_EQ(result.machine->kernels, 4e9);
-  EXPECT_EQ(result.machine->host, 3e9);
+  EXPECT_EQ(result.machine->host.bandwidth, 3e9); // by its older name
   EXPECT_EQ(*readMachine(print(*result.machine), "m.toml").machine,
             *result.machine);
   EXPECT_EQ(result.machine->halfSize, 3e6);
@@ -100,7 +100,6 @@ begin = 17.0
 [memory]
 bandwidth = 18e12
 kernels = 19e12
-host = 20e9
 capacity = 21e9
 
 [launch]
@@ -134,6 +133,12 @@ takes_cores = false
 hop = 30e-6
 half_size = 31.0
 
+[link.host]
+bandwidth = 20e9
+latency = 33e-6
+shared_by = 2
+takes_cores = true
+
 [link.spine]
 nodes = 32
 share = 0.5
@@ -152,6 +157,7 @@ TEST(Machine, EveryKeyReadsBackFromWhatItPrints) {
   EXPECT_EQ(m.late, 23e-6);
   EXPECT_EQ(m.slowdown, 0.1);
   EXPECT_EQ(m.hostInstruction, 22e-6);
+  EXPECT_EQ(m.host, (HostLink{20e9, 33e-6, 2, true}));
   EXPECT_EQ(m.links[2], (Link{28e-6, 29e9, false, true, 30e-6, 31}));
   EXPECT_EQ(*readMachine(print(m), "printed").machine, m) << print(m);
   EXPECT_EQ(*readFromOneLine(printOnOneLine(m)).machine, m);
@@ -163,6 +169,18 @@ TEST(Machine, EveryKeyReadsBackFromWhatItPrints) {
     return keys;
   };
   EXPECT_EQ(names(print(m)), names(full)); // none is left out
+}
+
+TEST(Machine, TheHostsLinkHasOneBandwidth) {
+  std::string text = full;
+  text.replace(text.find("capacity"), 0, "host = 20e9\n");
+  MachineResult result = readMachine(text, "m.toml");
+  EXPECT_FALSE(result.machine);
+  EXPECT_NE(textOf(result.diagnostics)
+                .find("memory.host: found beside link.host.bandwidth, whose "
+                      "older name it is; leave it out"),
+            std::string::npos)
+      << textOf(result.diagnostics);
 }
 
 /// By its path or, beside others of its section, by its name.

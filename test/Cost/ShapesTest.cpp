@@ -15,7 +15,7 @@ Machine tiled() {
   m.flops.fill(1e12);
   m.attention.fill(1e12);
   m.gradient.fill(5e11);
-  m.memory = m.kernels = m.host = 1e15;
+  m.memory = m.kernels = m.host.bandwidth = 1e15;
   m.products = {10, {{64, 64}}, 0, 0};
   m.links.fill(Link{1e-6, 1e10});
   return m;
@@ -144,7 +144,8 @@ TEST(BetterFigures, MakeNothingSlower) {
        [](Machine &m, double) { m.products.tiles.push_back({192, 192}); }},
       {"memory", [](Machine &m, double f) { m.memory *= f; }},
       {"memory.kernels", [](Machine &m, double f) { m.kernels *= f; }},
-      {"memory.host", [](Machine &m, double f) { m.host *= f; }},
+      {"link.host.bandwidth",
+       [](Machine &m, double f) { m.host.bandwidth *= f; }},
       {"launch.overhead", [](Machine &m, double f) { m.launch /= f; }},
       {"host.instruction",
        [](Machine &m, double f) { m.hostInstruction /= f; }},

@@ -26,7 +26,7 @@ Machine machine(uint32_t ranksPerNode) {
   m.attention = {5e11, 1e12, 1e12};
   m.memory = 1e10;
   m.kernels = 5e9;
-  m.host = 2e9;
+  m.host.bandwidth = 2e9;
   m.launch = 1e-6;
   m.links = {Link{1e-6, 4e9, true}, Link{2e-6, 2e9, false},
              Link{3e-6, 1e9, false}};
@@ -59,6 +59,13 @@ TEST(Times, ACopyToTheHostTakesItsBytesOverThatLink) {
   Times times(machine(8), {4});
   EXPECT_DOUBLE_EQ(times.hostCopy(4e9), 1e-6 + 2);
   EXPECT_FALSE(times.hostCopyTakesCores());
+  Machine shared = machine(8);
+  shared.host.latency = 5e-6;
+  shared.host.sharedBy = 2;
+  shared.host.takesCores = true;
+  Times slower(shared, {4});
+  EXPECT_DOUBLE_EQ(slower.hostCopy(4e9), 6e-6 + 4);
+  EXPECT_TRUE(slower.hostCopyTakesCores());
 }
 
 /// Of a collective's inputs: those of a gather are a part of the whole.

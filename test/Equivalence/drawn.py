@@ -116,6 +116,11 @@ class Training:
         self.order = ["--order", "epochs"] if more.random() < 0.3 else []
 
     @property
+    def keeps_states(self):
+        """Beside weights that are their own masters."""
+        return self.compute == "bf16" or self.optimizer["kind"] != "sgd" or "momentum" in self.optimizer
+
+    @property
     def options(self):
         """Of the launcher; a plan that does not look at documents refuses to be told of them."""
         keys = self.documents if isinstance(self.documents, dict) else {}
@@ -155,7 +160,7 @@ class Layout:
                          "target": {"epilogues": draw.choice(("auto", "always", "never")),
                                     "merge_launches": draw.choice(("auto", "always", "never")),
                                     **({"device": "cuda", "arch": "sm_80"} if device == "cuda" else {})}}
-        self.sections |= self.experts
+        self.sections |= self.experts | self._offload(sizes)
         self.pins = self._pins(draw, sizes) if draw.random() < 0.4 else []
         if sizes["dp"] > 1 or sizes["cp"] > 1:
             self.sections["zero"] = self._zero(draw, sizes)
@@ -252,6 +257,12 @@ class Layout:
         axes = {"axes": [self.names[axis] for axis in some]} if stage and named else {}
         return {"stage": stage, **gathered, **axes}
 
+    def _offload(self, sizes):
+        own = beside(self.model.config, sizes, "offload")
+        if own.random() < 0.6:
+            return {}
+        return {"offload": {"optimizer": True, "window": own.choice(("1 KiB", "30 KiB", "16 MiB"))}}
+
     def _context(self, draw, sizes):
         by_head = sizes["cp"] * sizes["cq"] * sizes["tp"]
         shares_heads = self.model.heads % by_head == 0 and self.model.kv_heads % by_head == 0
@@ -280,5 +291,8 @@ class Layout:
         return [*self.training.options, *(["--share-gpu"] if self.device == "cuda" and self.ranks > 1 else [])]
 
     def spec(self):
-        return self.training.spec(self.micro, **self.sections) + "".join(
+        sections = dict(self.sections)
+        if not self.training.keeps_states:
+            sections.pop("offload", None)
+        return self.training.spec(self.micro, **sections) + "".join(
             f"[[shard.tensor]]\nname = '{name}'\ndims = '{dims}'\n" for name, dims in self.pins)

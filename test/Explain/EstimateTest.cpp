@@ -131,7 +131,7 @@ TEST(Estimate, copiesToTheHostHideLikewise) {
       });
     cost::Machine on = machine();
     on.device = spec::Device::cuda;
-    on.host = host;
+    on.host.bandwidth = host;
     Loaded file(plan);
     return estimate(file.plan(), file.program(), Listing(file.program()), on,
                     cost::Ranks::threads)

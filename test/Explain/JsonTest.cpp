@@ -22,13 +22,14 @@ std::vector<std::string> keys(const Json &object) {
 
 TEST(Json, hasTheKeysOfTheContract) {
   Json object = parsed(tiny(2));
-  EXPECT_EQ(keys(object),
-            (std::vector<std::string>{
-                "bubble_fraction", "checkpoint_copy_bytes_per_rank",
-                "collectives", "estimate", "flops_per_step", "format_version",
-                "idle_fraction", "memory_per_rank_bytes", "mesh", "parameters",
-                "programs", "rank_classes", "ranks", "schedule",
-                "shared_attention", "spec", "unread_stores"}));
+  EXPECT_EQ(
+      keys(object),
+      (std::vector<std::string>{
+          "bubble_fraction", "checkpoint_copy_bytes_per_rank", "collectives",
+          "estimate", "flops_per_step", "format_version",
+          "host_memory_per_rank", "idle_fraction", "memory_per_rank_bytes",
+          "mesh", "parameters", "programs", "rank_classes", "ranks", "schedule",
+          "shared_attention", "spec", "unread_stores"}));
   EXPECT_EQ(
       keys(object["memory_per_rank_bytes"]),
       (std::vector<std::string>{"activations", "communication", "gradients",

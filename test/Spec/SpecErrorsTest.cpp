@@ -559,6 +559,24 @@ TEST(SpecErrors, Precision) {
                         "precision.matmul \"compute\" no weight is cast"));
 }
 
+TEST(SpecErrors, OfOffloading) {
+  expectSetError("offload.optimizer=nvme",
+                 "offload.optimizer: not supported by this version: \"nvme\"; "
+                 "states can lie in the host's memory, not on disks; write "
+                 "true");
+  for (const char *lone :
+       {"offload.window=1 MiB", "offload.host_memory_per_rank=1 GiB"})
+    EXPECT_THAT(errorsOf(good, {lone}),
+                HasSubstr("means nothing where nothing is offloaded; write "
+                          "offload.optimizer = true"));
+  EXPECT_THAT(errorsOf(good, {"offload.optimizer=true", "optimizer.kind=sgd",
+                              "precision.compute=f32"}),
+              HasSubstr("offload.optimizer: has nothing to move: \"sgd\" with "
+                        "these settings keeps no states"));
+  expectSetError("offload.window=1 B", "offload.window: found \"1 B\", "
+                                       "expected a size from 1 KiB to 4 GiB");
+}
+
 // Every prefix and every single changed byte of a spec ends in a result.
 TEST(SpecErrors, SurvivesDamage) {
   std::string text = good + "[optimizer]\nbeta1 = 0.9\n[expect]\n"

@@ -7,6 +7,7 @@ namespace meshwork::spec {
 namespace {
 
 using testing::HasSubstr;
+using testing::Not;
 
 const std::string smallest = R"([mesh]
 axes = ["dp=2"]
@@ -250,6 +251,20 @@ TEST(Spec, PrintRoundTrips) {
   EXPECT_THAT(text, HasSubstr("weight_decay = 0.1\n"));
   EXPECT_THAT(text, HasSubstr("clip_grad_norm = 1.0\n"));
   EXPECT_THAT(text, HasSubstr("batch = [\"dp\"]"));
+  EXPECT_EQ(print(*read(text).spec), text);
+}
+
+TEST(Spec, OffloadingPrintsWhatItSays) {
+  EXPECT_THAT(print(*read(smallest).spec), Not(HasSubstr("[offload]")));
+  Spec spec = *read(smallest, {"offload.optimizer=true",
+                               "offload.host_memory_per_rank=64 GiB"})
+                   .spec;
+  EXPECT_EQ(spec.offload.windowBytes, 16u << 20);
+  EXPECT_EQ(spec.offload.hostBytes, uint64_t{64} << 30);
+  std::string text = print(spec);
+  EXPECT_THAT(text, HasSubstr("[offload]\noptimizer = true\nwindow = "
+                              "\"16777216 B\"\nhost_memory_per_rank = "
+                              "\"68719476736 B\"\n"));
   EXPECT_EQ(print(*read(text).spec), text);
 }
 

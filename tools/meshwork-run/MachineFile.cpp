@@ -72,7 +72,7 @@ Machine machineOf(const MeasuredMachine &found,
   machine.halfSize = rounded((rates.f32.halfSize + rates.bf16.halfSize) / 2);
   machine.memory = rounded(rates.copyBytes);
   machine.kernels = rounded(rates.kernelBytes);
-  machine.host = machine.usualHost(); // It copies within this memory.
+  machine.host.bandwidth = machine.usualHost(); // It copies within this memory.
   machine.launch = rounded(found.launchSeconds);
   machine.handOver = cost::defaultMachine(spec::Device::cpu).handOver;
   if (before) {

@@ -59,11 +59,22 @@ std::vector<Change> changesOf(const spec::Spec &spec) {
   addPolicy(spec::Recompute::selective, "computes attention and norms again");
   addPolicy(spec::Recompute::full, "computes the forward pass again");
   addStage(3, "sends weights twice more each microbatch");
+  if (!spec.offload.optimizer)
+    changes.push_back({"offload.optimizer", "true",
+                       "moves the optimizer's states to the host and back"});
   for (uint32_t micro = spec.batch.micro; micro % 2 == 0;) {
     micro /= 2;
     changes.push_back(
         {"batch.micro", std::to_string(micro), "smaller products"});
   }
+  return changes;
+}
+
+/// What makes less of a rank lie in the host's memory.
+std::vector<Change> hostChangesOf(const spec::Spec &spec) {
+  std::vector<Change> changes;
+  if (spec.dataParallel() > 1 && spec.zero.stage == 0)
+    changes.push_back({"zero.stage", "1", "sends the same bytes"});
   return changes;
 }
 
@@ -120,27 +131,34 @@ std::optional<Trial> tryWith(const Model &model, const spec::Spec &spec,
   return failed(tried) ? std::nullopt : std::optional<Trial>(*tried);
 }
 
-/// "1.21 KiB = 1234 bytes, fits, about 5.67 ms a step".
-std::string textOf(const Trial &trial, uint64_t budget) {
-  return llvm::formatv(
-      "{0}{1}, about {2} a step", explain::exactBytesText(trial.bytes),
-      trial.bytes <= budget ? ", fits" : "", explain::timeText(trial.seconds));
-}
+/// What a plan may need of one kind of memory, and what of a trial that is.
+struct Limit {
+  uint64_t bytes;
+  uint64_t Trial::*needed;
+
+  bool holds(const Trial &trial) const { return trial.*needed <= bytes; }
+  /// "1.21 KiB = 1234 bytes, fits, about 5.67 ms a step".
+  std::string textOf(const Trial &trial) const {
+    return llvm::formatv(
+        "{0}{1}, about {2} a step", explain::exactBytesText(trial.*needed),
+        holds(trial) ? ", fits" : "", explain::timeText(trial.seconds));
+  }
+};
 
 class Advice {
 public:
-  Advice(const Model &model, const spec::Spec &spec)
-      : model(model), spec(spec), budget(cost::memoryLimit(spec)->bytes) {}
+  Advice(const Model &model, const spec::Spec &spec, Limit limit)
+      : model(model), spec(spec), limit(limit) {}
 
-  std::string run() {
+  std::string run(ArrayRef<Change> changes) {
     text = "changes of the spec, in the order to try them:\n";
-    if (tryEach(changesOf(spec)))
+    if (tryEach(changes))
       return text;
     std::optional<Trial> together =
         all.size() > 1 ? tryWith(model, spec, all) : std::nullopt;
     if (together)
-      text += "  all of these: " + textOf(*together, budget) + "\n";
-    if (together && together->bytes <= budget)
+      text += "  all of these: " + limit.textOf(*together) + "\n";
+    if (together && limit.holds(*together))
       return text + "none fits alone\n";
     if (tryEach(otherMeshes(spec)))
       return text;
@@ -158,8 +176,8 @@ private:
         continue;
       all.push_back(override);
       text += llvm::formatv("  {0} = {1}: {2}, {3}\n", change.key, change.value,
-                            textOf(*tried, budget), change.price);
-      if (tried->bytes > budget)
+                            limit.textOf(*tried), change.price);
+      if (!limit.holds(*tried))
         continue;
       text += "--set '" + override + "' is the cheapest that fits\n";
       return true;
@@ -169,7 +187,7 @@ private:
 
   const Model &model;
   const spec::Spec &spec;
-  uint64_t budget;
+  Limit limit;
   std::vector<std::string> all; // that were tried
   std::string text;
 };
@@ -197,7 +215,20 @@ std::string memoryError(const plan::Plan &plan, const Model &model,
                     limit.from, explain::exactBytesText(peakBytes),
                     explain::exactBytesText(limit.bytes));
   return text + explain::peakMemory(plan) + "\n" + layersText(spec) +
-         Advice(model, spec).run();
+         Advice(model, spec, {limit.bytes, &Trial::bytes}).run(changesOf(spec));
+}
+
+std::string hostMemoryError(const Model &model, const spec::Spec &spec,
+                            uint64_t hostBytes) {
+  std::string text = llvm::formatv(
+      "meshwork: error: offload.host_memory_per_rank: each rank keeps states "
+      "of "
+      "the optimizer in the host's memory, {0}, expected at most {1}\n",
+      explain::exactBytesText(hostBytes),
+      explain::exactBytesText(*spec.offload.hostBytes));
+  return text +
+         Advice(model, spec, {*spec.offload.hostBytes, &Trial::hostBytes})
+             .run(hostChangesOf(spec));
 }
 
 } // namespace meshwork::driver

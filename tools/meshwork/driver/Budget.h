@@ -14,4 +14,9 @@ namespace meshwork::driver {
 std::string memoryError(const plan::Plan &plan, const Model &model,
                         const spec::Spec &spec, uint64_t peakBytes);
 
+/// Likewise for one that keeps more in the host's memory than
+/// offload.host_memory_per_rank says.
+std::string hostMemoryError(const Model &model, const spec::Spec &spec,
+                            uint64_t hostBytes);
+
 } // namespace meshwork::driver

@@ -291,6 +291,13 @@ private:
     return peak;
   }
 
+  static uint64_t hostBytesOf(const plan::Plan &plan) {
+    uint64_t most = 0;
+    for (const plan::Program *program : *plan.programs())
+      most = std::max(most, program->host_bytes());
+    return most;
+  }
+
   /// Whether the plan keeps what [expect] promises.
   int checkBudgets(const plan::Plan &plan) {
     uint64_t peak = peakOf(plan);
@@ -298,6 +305,9 @@ private:
     std::optional<cost::MemoryLimit> limit = cost::memoryLimit(spec);
     if (limit && peak > limit->bytes)
       errors += memoryError(plan, model, spec, peak);
+    if (uint64_t host = hostBytesOf(plan);
+        host > spec.offload.hostBytes.value_or(UINT64_MAX))
+      errors += hostMemoryError(model, spec, host);
     llvm::errs() << errors;
     return errors.empty() ? ok : badSpec;
   }

@@ -89,6 +89,9 @@ FailureOr<Trial> tryPhases(ModuleOp module, spec::Spec spec, StringRef first) {
   if (failed(bytes))
     return failure();
   Trial trial{*llvm::max_element(*bytes)};
+  for (auto program : module.getOps<schedule::ProgramOp>())
+    trial.hostBytes =
+        std::max<uint64_t>(trial.hostBytes, program.getHostBytes().value_or(0));
   trial.bytesOfRanks = std::move(*bytes);
   estimate(module, spec, trial);
   return trial;

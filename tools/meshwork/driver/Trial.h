@@ -14,7 +14,8 @@ namespace meshwork::driver {
 /// What a rank needs, and what a step should take on the spec's machine: what
 /// `explain` says of the plan.
 struct Trial {
-  uint64_t bytes = 0; // of the rank that needs most
+  uint64_t bytes = 0;     // of the rank that needs most
+  uint64_t hostBytes = 0; // of the host's memory
   double seconds = 0;
   /// By coordinate along the pipeline's axis, or of the one program.
   std::vector<uint64_t> bytesOfRanks = {};
