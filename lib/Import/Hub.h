@@ -21,4 +21,8 @@ std::string hubConfig(std::string_view config, const std::string &dtype);
 /// "transformer.", which importing leaves out.
 std::string hubName(std::string_view config, const std::string &parameter);
 
+/// Whether classes keep the parameter in f32, whatever type the others have: a
+/// bias that chooses experts is moved by less than 16 bits can tell.
+bool staysF32(const std::string &parameter);
+
 } // namespace meshwork::importer

@@ -3,10 +3,16 @@
 // of missing keys are those of the families' classes.
 #include "lib/Import/Mixture.h"
 
+#include "lib/Import/Hub.h"
+
 #include <algorithm>
 
 namespace meshwork::importer {
 namespace {
+
+/// What a bias that chooses experts is called in files, behind its block's
+/// name.
+constexpr std::string_view biasOfChoices = "gate.e_score_correction_bias";
 
 /// What a family's class does, and has where keys are missing.
 struct Family {
@@ -257,6 +263,10 @@ static std::pair<Value, Value> choose(ModelText &text, const Mixture &m,
   return {chosen, weights};
 }
 
+bool staysF32(const std::string &parameter) {
+  return parameter.ends_with(biasOfChoices);
+}
+
 /// The bias is added where experts are chosen alone (arXiv 2412.19437).
 static std::pair<Value, Value> chooseBiased(ModelText &text, const Mixture &m,
                                             const BlockText &block,
@@ -264,10 +274,9 @@ static std::pair<Value, Value> chooseBiased(ModelText &text, const Mixture &m,
                                             const Dims &choices) {
   const std::string &ssa = block.ssa;
   Value scores = text.activate(ssa + "scores", "sigmoid", logits);
-  Value bias =
-      text.untrained(ssa + "router_bias",
-                     block.file + m.block + "gate.e_score_correction_bias",
-                     logits.dims.back());
+  Value bias = text.untrained(ssa + "router_bias",
+                              block.file + m.block + std::string(biasOfChoices),
+                              logits.dims.back());
   Value biased = text.add(ssa + "biased_scores", scores, bias);
   Value chosen =
       text.topK(ssa + "choices", biased, choices, m.groups, m.keptGroups);

@@ -196,6 +196,19 @@ class Export(unittest.TestCase):
         self.assertEqual(json.loads((folder / "config.json").read_text())["torch_dtype"],
                          "bfloat16")
 
+    def test_a_bias_that_chooses_experts_stays_f32(self):
+        weights = self.trained("dots1")[2]
+        for dtype, others in (("bf16", "BF16"), ("f16", "F16")):
+            folder = self.export("dots1", "--dtype", dtype)
+            entries, _, _ = safetensors.read_header(folder / "model.safetensors")
+            biases = {n for n in entries if n.endswith("e_score_correction_bias")}
+            self.assertEqual(len(biases), 2)
+            for name, entry in entries.items():
+                self.assertEqual(entry["dtype"], "F32" if name in biases else others, name)
+            arrays = safetensors.read(folder / "model.safetensors")
+            for name in biases:
+                self.assertEqual(arrays[name].tobytes(), weights[name].tobytes(), name)
+
     def test_f16(self):
         folder = self.export("mistral", "--dtype", "f16")
         weights = self.trained("mistral")[2]

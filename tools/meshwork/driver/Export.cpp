@@ -87,7 +87,11 @@ private:
 
   int write() const {
     Repository to{options.output, importer::hubConfig(config, type.inTorch),
-                  type.inFiles, maxShardBytes, [&](const std::string &name) {
+                  maxShardBytes,
+                  [&](const std::string &name) -> std::string {
+                    return importer::staysF32(name) ? "F32" : type.inFiles;
+                  },
+                  [&](const std::string &name) {
                     return importer::hubName(config, name);
                   }};
     auto written = writeRepository(checkpoint, to);

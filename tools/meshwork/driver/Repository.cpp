@@ -60,12 +60,12 @@ TensorToWrite write(const SafeTensorsReader &weights, const Tensor &tensor,
   TensorToWrite made;
   made.name = to.nameOf(tensor.name);
   made.shape = tensor.shape;
-  made.dtype = to.dtype;
+  made.dtype = to.typeOf(tensor.name);
   made.slice = sliceElements;
-  made.produce = [&weights, &to, name = tensor.name](uint64_t first,
-                                                     absl::Span<float> out) {
+  made.produce = [&weights, name = tensor.name,
+                  type = made.dtype](uint64_t first, absl::Span<float> out) {
     absl::Status status = weights.readRange(name, first, out);
-    return status.ok() ? checkFit(to.dtype, name, first, out) : status;
+    return status.ok() ? checkFit(type, name, first, out) : status;
   };
   return made;
 }
@@ -81,8 +81,8 @@ std::vector<Shard> shardsOf(const std::vector<Tensor> &tensors,
                             const SafeTensorsReader &weights,
                             const Repository &to) {
   std::vector<Shard> shards(1);
-  uint64_t width = to.dtype == "F32" ? 4 : 2;
   for (const Tensor &tensor : tensors) {
+    uint64_t width = to.typeOf(tensor.name) == "F32" ? 4 : 2;
     uint64_t bytes = tensor.elements * width;
     bool fits = shards.back().bytes + bytes <= to.maxShardBytes;
     if (!fits && !shards.back().tensors.empty())

@@ -11,8 +11,9 @@ namespace meshwork::driver {
 struct Repository {
   std::string folder; // absent or empty
   std::string config; // the text of its config.json
-  std::string dtype;  // of the tensors, as safetensors calls it: "BF16"
   uint64_t maxShardBytes = 0;
+  /// The type of a tensor of the checkpoint, as safetensors calls it: "BF16".
+  std::function<std::string(const std::string &)> typeOf;
   /// The name that the repository gives a tensor of the checkpoint.
   std::function<std::string(const std::string &)> nameOf;
 };
