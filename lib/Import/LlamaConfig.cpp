@@ -8,35 +8,51 @@
 namespace meshwork::importer {
 namespace {
 
-constexpr int64_t mistralWindow = 4096, mistralKeyHeads = 8, qwenWindow = 4096,
-                  qwenKeyHeads = 32, qwenFullLayers = 28, qwen3HeadDim = 128,
-                  qwenMoeKeyHeads = 4, qwen2MoeKeyHeads = 16,
-                  dotsFullLayers = 62;
+constexpr int64_t usualWindow = 4096, qwen3HeadDim = 128;
 
-/// Where a family's class has a default of its own.
-int64_t keyHeadsOf(const std::string &family) {
-  if (family == "qwen3_moe")
-    return qwenMoeKeyHeads;
-  if (family == "qwen2_moe")
-    return qwen2MoeKeyHeads;
-  return family == "mistral" || family == "mixtral" ? mistralKeyHeads
-                                                    : qwenKeyHeads;
+/// Which layers of a class look back no further than a window.
+enum class Sliding { never, always, asked }; // asked: use_sliding_window says
+
+/// What a family's class does, and has where keys are missing.
+struct Family {
+  std::string_view name;
+  int64_t keyHeads; // 0: as many as queries have
+  QkNorm norm;
+  Sliding sliding;
+  int64_t window;     // 0: none
+  int64_t fullLayers; // the first ones, which do not slide; 0: all may
+  bool mixes;         // some layers slide and others do not
+};
+constexpr Family families[] = {
+    {"llama", 0, QkNorm::none, Sliding::never, 0, 0, false},
+    {"olmoe", 0, QkNorm::all, Sliding::never, 0, 0, false},
+    {"mistral", 8, QkNorm::none, Sliding::always, usualWindow, 0, false},
+    {"mixtral", 8, QkNorm::none, Sliding::always, 0, 0, false},
+    {"qwen2", 32, QkNorm::none, Sliding::asked, usualWindow, 28, true},
+    {"qwen3", 32, QkNorm::head, Sliding::asked, usualWindow, 28, true},
+    {"qwen2_moe", 16, QkNorm::none, Sliding::asked, usualWindow, 0, true},
+    {"qwen3_moe", 4, QkNorm::head, Sliding::asked, usualWindow, 0, true},
+    {"dots1", 32, QkNorm::head, Sliding::always, usualWindow, 62, true}};
+
+/// Of a family that is read here.
+const Family &familyOf(const std::string &name) {
+  return *std::find_if(
+      std::begin(families), std::end(families) - 1,
+      [&](const Family &family) { return family.name == name; });
 }
+
 bool isQwen2(const std::string &family) {
   return family == "qwen2" || family == "qwen2_moe";
-}
-/// dots.llm1 has Qwen3's attention.
-bool isQwen3(const std::string &family) {
-  return family == "qwen3" || family == "qwen3_moe" || family == "dots1";
 }
 
 /// null stands for as many as queries have; what absence stands for depends on
 /// the family.
 void readKeyHeads(Config &config, const std::string &family, Llama &m) {
   const char *key = "num_key_value_heads";
-  bool isDefault = !config.find(key) && family != "llama" && family != "olmoe";
+  int64_t usual = familyOf(family).keyHeads;
+  bool isDefault = !config.find(key) && usual > 0;
   if (isDefault)
-    m.kvHeads = keyHeadsOf(family);
+    m.kvHeads = usual;
   else
     m.kvHeads = config.sizeOr(key, m.heads);
   if (m.heads % m.kvHeads != 0)
@@ -72,14 +88,12 @@ void readHeads(Config &config, const std::string &family, Llama &m) {
 }
 
 void readBiases(Config &config, const std::string &family, Llama &m) {
-  m.qkNorm = isQwen3(family)     ? QkNorm::head
-             : family == "olmoe" ? QkNorm::all
-                                 : QkNorm::none;
+  m.qkNorm = familyOf(family).norm;
   if (isQwen2(family)) { // and never of the output
     m.qkvBias = family == "qwen2" || config.boolean("qkv_bias", true);
     m.outputBias = false;
   } else {
-    bool key = family == "llama" || family == "olmoe" || isQwen3(family);
+    bool key = family == "llama" || m.qkNorm != QkNorm::none;
     m.qkvBias = m.outputBias = key && config.boolean("attention_bias", false);
   }
   m.mlpBias = family == "llama" && config.boolean("mlp_bias", false);
@@ -103,21 +117,19 @@ void checkOtherBiases(Config &config, const std::string &family) {
 
 /// The window that sliding layers use; 0 when the family or file has none.
 int64_t readWindow(Config &config, const std::string &family) {
-  if (family == "llama" || family == "olmoe")
+  const Family &of = familyOf(family);
+  if (of.sliding == Sliding::never)
     return 0;
   if (family == "qwen2_moe" && config.boolean("use_sliding_window", false))
     config.error("use_sliding_window",
                  "found true, but ways to compute attention in this family's "
                  "class disagree on which layers slide; expected false");
-  if (family == "mixtral")
-    return config.sizeOr("sliding_window", 0);
-  if (family == "mistral" || family == "dots1")
-    return config.find("sliding_window") ? config.sizeOr("sliding_window", 0)
-                                         : mistralWindow;
   int64_t window = config.find("sliding_window")
                        ? config.sizeOr("sliding_window", 0)
-                       : qwenWindow;
-  return config.boolean("use_sliding_window", false) ? window : 0;
+                       : of.window;
+  bool slides = of.sliding == Sliding::always ||
+                config.boolean("use_sliding_window", false);
+  return slides ? window : 0;
 }
 
 void readLayerTypes(Config &config, const Json &types, int64_t window,
@@ -141,8 +153,7 @@ void readLayerTypes(Config &config, const Json &types, int64_t window,
       config.error("layer_types",
                    "layer " + std::to_string(i) +
                        " slides, but there is no sliding_window");
-    else if (!sliding && window > 0 && !family.starts_with("qwen") &&
-             family != "dots1")
+    else if (!sliding && window > 0 && !familyOf(family).mixes)
       config.error("layer_types", "layer " + std::to_string(i) +
                                       " is full, but with a sliding_window all "
                                       "layers of " +
@@ -154,14 +165,11 @@ void readLayerTypes(Config &config, const Json &types, int64_t window,
 void readWindows(Config &config, const std::string &family, Llama &m) {
   int64_t window = readWindow(config, family);
   int64_t fullLayers = 0;
-  if (family == "qwen2" || family == "qwen3" || family == "dots1") {
+  if (int64_t usual = familyOf(family).fullLayers; usual > 0) {
     const Json *given = config.find("max_window_layers");
     bool none =
         given && given->kind == Json::Kind::integer && given->integer == 0;
-    fullLayers = none ? 0
-                      : config.sizeOr("max_window_layers",
-                                      family == "dots1" ? dotsFullLayers
-                                                        : qwenFullLayers);
+    fullLayers = none ? 0 : config.sizeOr("max_window_layers", usual);
   }
   for (int64_t layer = 0; layer < m.layers; ++layer)
     m.windows.push_back(layer >= fullLayers ? window : 0);
