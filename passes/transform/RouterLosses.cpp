@@ -38,12 +38,12 @@ public:
   Value counts(ImplicitLocOpBuilder &b, int64_t group) {
     return sumOfGroups(
         b, sumOverTokens(b, chosenBy(b, choose, logits.getType()), true),
-        groups(group));
+        group);
   }
   /// Sums of scores, likewise.
   Value scores(ImplicitLocOpBuilder &b, int64_t group) {
     Value probabilities = SoftmaxOp::create(b, logits.getType(), logits);
-    return sumOfGroups(b, sumOverTokens(b, probabilities, true), groups(group));
+    return sumOfGroups(b, sumOverTokens(b, probabilities, true), group);
   }
   /// The sum over all tokens of the square of their log-sum-exp.
   Value squares(ImplicitLocOpBuilder &b, double factor) {
@@ -70,14 +70,11 @@ public:
   int64_t tokens() const {
     return tensorType(logits).getNumElements() / experts();
   }
-  int64_t samples() const {
-    int64_t dim = dimsOf(logits).find(
-        StringAttr::get(choose->getContext(), dims::samples));
-    return dim < 0 ? 1 : tensorType(logits).getDimSize(dim);
-  }
   /// Of so many samples each.
   int64_t groups(int64_t group) const {
-    return std::max<int64_t>(samples() / group, 1);
+    int64_t dim = dimsOf(logits).find(
+        StringAttr::get(choose->getContext(), dims::samples));
+    return dim < 0 ? 1 : countGroups(tensorType(logits).getDimSize(dim), group);
   }
   /// Where its choices are made.
   Operation *place() { return choose; }

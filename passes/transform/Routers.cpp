@@ -94,9 +94,14 @@ static Value memberships(ImplicitLocOpBuilder &b, RankedTensorType type) {
       });
 }
 
+int64_t countGroups(int64_t samples, int64_t group) {
+  return std::max<int64_t>(samples / group, 1);
+}
+
 /// A product, so that ranks may share a group.
-Value sumOfGroups(ImplicitLocOpBuilder &b, Value of, int64_t groups) {
+Value sumOfGroups(ImplicitLocOpBuilder &b, Value of, int64_t group) {
   auto type = tensorType(of);
+  int64_t groups = countGroups(type.getDimSize(0), group);
   if (type.getDimSize(0) == groups)
     return of;
   StringAttr sample = dimsOf(of).getNames()[0],

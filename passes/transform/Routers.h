@@ -24,9 +24,11 @@ mlir::Value chosenBy(mlir::ImplicitLocOpBuilder &b, mlir::Operation *router,
 mlir::Value sumOverTokens(mlir::ImplicitLocOpBuilder &b, mlir::Value of,
                           bool ofEachSample);
 
-/// [groups, experts]: sums of `of`, [samples, experts], over so many groups of
-/// samples, one behind the other.
+/// Of so many samples each, one behind the other; one at least.
+int64_t countGroups(int64_t samples, int64_t group);
+/// [groups, experts]: sums of `of`, [samples, experts], over groups of so many
+/// samples.
 mlir::Value sumOfGroups(mlir::ImplicitLocOpBuilder &b, mlir::Value of,
-                        int64_t groups);
+                        int64_t group);
 
 } // namespace meshwork::transform
