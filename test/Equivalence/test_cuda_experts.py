@@ -33,9 +33,7 @@ class CudaExperts(unittest.TestCase):
         cls.data = cls.space.tokens(configs.corpus())
 
     def plan(self, config, axes, *options, **sections):
-        micro = BATCH // 2 // 2 ** sum(axis in ("dp=2", "ep=2") for axis in axes)
-        return self.space.compile(config, tools.spec(BATCH, max(1, micro), SEQUENCE, mesh={"axes": axes}, **sections),
-                                  *options)
+        return self.space.compile(config, tools.spec_on(axes, BATCH, SEQUENCE, **sections), *options)
 
     def check(self, config, axes, **sections):
         init = self.space.save_weights(models.random_weights(config, 17))

@@ -35,14 +35,9 @@ class ExpertBias(unittest.TestCase):
         cls.init = cls.space.save_weights(cls.weights)
 
     def plan(self, axes, shard=None, config=configs.DOTS1, rate=RATE, **sections):
-        ranks = 1
-        for axis in axes:
-            name, size = axis.split("=")
-            ranks *= int(size) if name in ("dp", "ep") else 1
         experts = {**sections.pop("experts", {}), **({"bias_rate": rate} if rate else {})}
-        return self.space.compile(config, tools.spec(
-            BATCH, max(1, BATCH // ranks // 2), SEQUENCE, mesh={"axes": axes}, shard=shard or {}, experts=experts,
-            optimizer={"weight_decay": 0.5}, **sections))
+        return self.space.compile(config, tools.spec_on(
+            axes, BATCH, SEQUENCE, shard=shard or {}, experts=experts, optimizer={"weight_decay": 0.5}, **sections))
 
     def moved(self):
         """The biases behind the first step."""

@@ -44,8 +44,7 @@ class ExpertCapacity(unittest.TestCase):
         cls.data = cls.space.tokens(configs.corpus())
 
     def plan(self, config, axes, shard, experts, micro, **sections):
-        return self.space.compile(config, tools.spec(BATCH, micro, SEQUENCE, mesh={"axes": axes}, shard=shard,
-                                                     experts=experts, **sections))
+        return self.space.compile(config, tools.spec_on(axes, BATCH, SEQUENCE, micro, shard=shard, experts=experts, **sections))
 
     def expected(self, config, weights, capacity, group):
         config = {**config, "capacity": (capacity, group)}

@@ -44,13 +44,7 @@ class RouterLosses(unittest.TestCase):
 
     def plan(self, config, axes, experts, micro=None, **sections):
         shard = {"residual_sequence": ["tp"]} if "tp=2" in axes else {}
-        ranks = 1
-        for axis in axes:
-            name, size = axis.split("=")
-            ranks *= int(size) if name in ("dp", "ep") else 1
-        return self.space.compile(config, tools.spec(
-            BATCH, micro or max(1, BATCH // ranks // 2), SEQUENCE, mesh={"axes": axes}, shard=shard, experts=experts,
-            **sections))
+        return self.space.compile(config, tools.spec_on(axes, BATCH, SEQUENCE, micro, shard=shard, experts=experts, **sections))
 
     def expected(self, config, weights, experts):
         """(loss, {metric: value}, gradients) of the step's sequences in one call."""

@@ -8,6 +8,7 @@
 The tools are those in the folder MESHWORK_BIN names, else build/bin.
 """
 import json
+import math
 import os
 import pathlib
 import subprocess
@@ -48,6 +49,13 @@ def spec(batch, micro, sequence, dp=1, compute="f32", documents="joined", **sect
         lines.append(f"[{name}]")
         lines += [f"{key} = {toml(value)}" for key, value in keys.items()]
     return "\n".join(lines) + "\n"
+
+
+def spec_on(axes, batch, sequence, micro=None, **sections):
+    """A spec for a mesh of these axes, "ep=2" and the like. Each rank that has sequences of its own takes them in two
+    microbatches, where it has two, or by `micro`."""
+    ranks = math.prod(int(axis.split("=")[1]) for axis in axes if axis.split("=")[0] in ("dp", "ep"))
+    return spec(batch, micro or max(1, batch // ranks // 2), sequence, mesh={"axes": axes}, **sections)
 
 
 def slow(test):
