@@ -1,5 +1,6 @@
 // The machine's form: README.md holds the meaning of each key.
 #include "absl/strings/str_cat.h"
+#include "lib/Explain/Choices.h"
 #include "lib/Explain/Classes.h"
 #include "lib/Explain/Collectives.h"
 #include "lib/Explain/Context.h"
@@ -208,6 +209,7 @@ absl::StatusOr<std::string> json(const plan::Plan &plan,
   object["host_memory_per_rank"] = host(plan);
   object["checkpoint_copy_bytes_per_rank"] = plan::mostSavedBytes(plan);
   object["collectives"] = collectives(plan);
+  object["choices"] = choicesJson(plan);
   object["shared_attention"] = attention(plan);
   object["unread_stores"] = unread(plan);
   object["schedule"] = actions(plan);

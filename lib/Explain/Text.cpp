@@ -1,5 +1,6 @@
 // The tables that `meshwork explain PLAN` prints.
 #include "absl/strings/str_cat.h"
+#include "lib/Explain/Choices.h"
 #include "lib/Explain/Collectives.h"
 #include "lib/Explain/Context.h"
 #include "lib/Explain/Estimate.h"
@@ -251,8 +252,8 @@ std::string peakMemory(const plan::Plan &plan) {
 }
 
 std::string text(const plan::Plan &plan, const TextOptions &options) {
-  std::string text =
-      absl::StrCat(header(plan), wholeText(plan), pipelineText(plan));
+  std::string text = absl::StrCat(header(plan), choicesText(plan),
+                                  wholeText(plan), pipelineText(plan));
   for (uint32_t i = 0; i < plan.programs()->size(); ++i) {
     const plan::Program &program = *plan.programs()->Get(i);
     Listing listing(program);

@@ -66,7 +66,7 @@ class Explain(unittest.TestCase):
 
     def test_json_has_the_keys_of_the_contract(self):
         told = self.json("bf16.mwplan")
-        self.assertEqual(set(told), {"ranks", "programs", "parameters", "flops_per_step",
+        self.assertEqual(set(told), {"ranks", "programs", "parameters", "flops_per_step", "choices",
                                      "memory_per_rank_bytes", "host_memory_per_rank",
                                      "checkpoint_copy_bytes_per_rank",
                                      "collectives", "schedule", "shared_attention",

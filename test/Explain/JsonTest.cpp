@@ -25,8 +25,8 @@ TEST(Json, hasTheKeysOfTheContract) {
   EXPECT_EQ(
       keys(object),
       (std::vector<std::string>{
-          "bubble_fraction", "checkpoint_copy_bytes_per_rank", "collectives",
-          "estimate", "flops_per_step", "format_version",
+          "bubble_fraction", "checkpoint_copy_bytes_per_rank", "choices",
+          "collectives", "estimate", "flops_per_step", "format_version",
           "host_memory_per_rank", "idle_fraction", "memory_per_rank_bytes",
           "mesh", "parameters", "programs", "rank_classes", "ranks", "schedule",
           "shared_attention", "spec", "unread_stores"}));
@@ -52,6 +52,33 @@ TEST(Json, hasTheKeysOfTheContract) {
   EXPECT_EQ(keys(ranks["instructions"][0]),
             (std::vector<std::string>{"bytes", "flops", "name", "operation",
                                       "phase", "reads", "times", "writes"}));
+}
+
+plan::PlanT withChoice() {
+  auto plan = plan::test::tinyPlan({});
+  plan.provenance = std::make_unique<plan::ProvenanceT>();
+  for (auto [key, value, place] :
+       {std::tuple("shard.ffn", "[\"tp\"]", "default"),
+        {"experts.exchange", "gathered", "layers 0-2, 5: because"}}) {
+    auto &made = plan.provenance->annotations.emplace_back(
+        std::make_unique<plan::AnnotationT>());
+    made->key = key;
+    made->value = value;
+    made->place = place;
+  }
+  return plan;
+}
+
+TEST(Json, tellsWhatWasChosen) {
+  EXPECT_EQ(parsed(Loaded(withChoice()))["choices"],
+            Json::array({{{"key", "experts.exchange"},
+                          {"value", "gathered"},
+                          {"why", "layers 0-2, 5: because"}}}));
+  std::string found = text(Loaded(withChoice()).plan());
+  EXPECT_NE(found.find("chosen  experts.exchange: gathered; layers 0-2, 5: "
+                       "because\n"),
+            std::string::npos)
+      << found;
 }
 
 TEST(Json, tellsOfMeshAndSpec) {

@@ -177,6 +177,15 @@ private:
   void addReasons() {
     plan.provenance =
         provenanceTables(mesh::provenanceOf(module), spec, source.origins);
+    if (!plan.provenance)
+      return;
+    for (const Choice &choice : source.choices) {
+      auto &made = plan.provenance->annotations.emplace_back(
+          std::make_unique<plan::AnnotationT>());
+      made->key = choice.key;
+      made->value = choice.value;
+      made->place = choice.why;
+    }
   }
 
   /// `shares` for a file: what stays in memory is sooner made than made small.

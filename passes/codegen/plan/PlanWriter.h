@@ -12,12 +12,19 @@
 
 namespace meshwork::codegen {
 
+/// What the compiler chose where the spec says "auto".
+struct Choice {
+  std::string key, value; // "experts.exchange", "gathered"
+  std::string why;        // "layers 0-3: a step should take 3.1 ms with ..."
+};
+
 /// What a plan says of its origin.
 struct PlanSource {
   std::string name; // the model's file
   std::string ir;   // the model as text
   uint32_t vocabulary = 0;
   Origins origins; // of the spec's keys
+  std::vector<Choice> choices = {};
 };
 
 /// What a rank of each scheduled program in `module` needs on `device`, in

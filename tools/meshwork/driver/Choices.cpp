@@ -3,6 +3,7 @@
 #include "lib/Cost/OfSpec.h"
 #include "lib/Spec/Words.h"
 #include "meshwork/Text/Counted.h"
+#include "meshwork/Text/NumberRanges.h"
 #include "passes/pipelines/Pipelines.h"
 #include "tools/meshwork/driver/FitContext.h"
 #include "tools/meshwork/driver/FitExperts.h"
@@ -18,17 +19,15 @@ namespace meshwork::driver {
 namespace {
 
 /// A line on stream; what `text` prints.
-void say(std::string &said,
-         llvm::function_ref<void(llvm::raw_ostream &)> text) {
-  llvm::raw_string_ostream stream(said);
+void say(Said &said, llvm::function_ref<void(llvm::raw_ostream &)> text) {
+  llvm::raw_string_ostream stream(said.text);
   stream << "meshwork: ";
   text(stream);
   stream << "\n";
 }
 
 /// The plan carries the choice.
-LogicalResult chooseContext(ModuleOp module, spec::Spec &spec,
-                            std::string &said) {
+LogicalResult chooseContext(ModuleOp module, spec::Spec &spec, Said &said) {
   if (!spec.splits("sequence") || spec.context != spec::Context::byCost)
     return success();
   FailureOr<spec::Context> method = fitContext(module, spec);
@@ -39,33 +38,58 @@ LogicalResult chooseContext(ModuleOp module, spec::Spec &spec,
   return success();
 }
 
-/// How tokens reach experts of other ranks, with what each way would take.
-LogicalResult chooseExchange(ModuleOp module, spec::Spec &spec,
-                             std::string &said) {
+/// "a step should take 3.1 ms with gathered, 3.4 ms with all_to_all"
+std::string timesOf(const ExchangeOfLayers &choice) {
+  std::string text;
+  llvm::raw_string_ostream os(text);
+  const char *between = "a step should take ";
+  for (auto [exchange, seconds] :
+       {std::pair(spec::Exchange::gathered, choice.gatheredSeconds),
+        {spec::Exchange::allToAll, choice.allToAllSeconds}})
+    if (seconds) {
+      os << between << llvm::format("%.3g ms", *seconds * 1e3) << " with "
+         << spec::wordOf(exchange);
+      between = ", ";
+    }
+  return text;
+}
+
+/// To the user, and to the plan.
+void tell(const ExchangeOfLayers &choice, bool isOnly, Said &said) {
+  std::string layers = numberRanges(choice.layers),
+              way(spec::wordOf(choice.exchange)), times = timesOf(choice);
+  say(said, [&](auto &os) {
+    os << "experts" << (isOnly ? "" : " of layers " + layers) << ": " << way
+       << (times.empty() ? "" : "; " + times);
+  });
+  said.choices.push_back(
+      {"experts.exchange", way, "layers " + layers + ": " + times});
+}
+
+/// How tokens reach experts of other ranks. Where all layers agree, the plan
+/// says so in its spec.
+LogicalResult chooseExchange(ModuleOp module, spec::Spec &spec, Said &said) {
   if (!spec.splits("experts") ||
       spec.experts.exchange != spec::Exchange::byCost)
     return success();
-  FailureOr<ExchangeTimes> times = fitExperts(module, spec);
-  if (failed(times))
+  auto choices = fitExperts(module, spec);
+  if (failed(choices))
     return failure();
-  spec.experts.exchange = times->best();
-  if (times->gathered || times->allToAll)
-    say(said, [&](auto &os) {
-      os << "experts: " << spec::wordOf(spec.experts.exchange);
-      const char *between = "; a step should take ";
-      for (auto [exchange, seconds] :
-           {std::pair(spec::Exchange::gathered, times->gathered),
-            {spec::Exchange::allToAll, times->allToAll}})
-        if (seconds) {
-          os << between << llvm::format("%.3g ms", *seconds * 1e3) << " with "
-             << spec::wordOf(exchange);
-          between = ", ";
-        }
-    });
+  auto isExchanged = [](const ExchangeOfLayers &choice) {
+    return choice.exchange == spec::Exchange::allToAll;
+  };
+  if (llvm::none_of(*choices, isExchanged))
+    spec.experts.exchange = spec::Exchange::gathered;
+  else if (llvm::all_of(*choices, isExchanged))
+    spec.experts.exchange = spec::Exchange::allToAll;
+  else
+    exchangeTokens(module, *choices, spec.experts.bound);
+  for (const ExchangeOfLayers &choice : *choices)
+    tell(choice, choices->size() == 1, said);
   return success();
 }
 
-LogicalResult chooseStages(ModuleOp module, spec::Spec &spec, std::string &said,
+LogicalResult chooseStages(ModuleOp module, spec::Spec &spec, Said &said,
                            OwningOpRef<ModuleOp> &finished) {
   if (failed(fitLayers(module, spec, finished)))
     return failure();
@@ -86,8 +110,7 @@ LogicalResult chooseStages(ModuleOp module, spec::Spec &spec, std::string &said,
   return success();
 }
 
-LogicalResult chooseRecompute(ModuleOp module, spec::Spec &spec,
-                              std::string &said) {
+LogicalResult chooseRecompute(ModuleOp module, spec::Spec &spec, Said &said) {
   using spec::Recompute;
   if (spec.recompute != Recompute::byBudget)
     return success();
@@ -107,13 +130,13 @@ LogicalResult chooseRecompute(ModuleOp module, spec::Spec &spec,
 } // namespace
 
 LogicalResult chooseBefore(StringRef phase, ModuleOp module, spec::Spec &spec,
-                           std::string &said) {
+                           Said &said) {
   OwningOpRef<ModuleOp> unused;
   return chooseBefore(phase, module, spec, said, unused);
 }
 
 LogicalResult chooseBefore(StringRef phase, ModuleOp module, spec::Spec &spec,
-                           std::string &said, OwningOpRef<ModuleOp> &finished) {
+                           Said &said, OwningOpRef<ModuleOp> &finished) {
   if (phase == "shard")
     return success(succeeded(chooseContext(module, spec, said)) &&
                    succeeded(chooseExchange(module, spec, said)));
@@ -127,7 +150,7 @@ LogicalResult chooseBefore(StringRef phase, ModuleOp module, spec::Spec &spec,
 FailureOr<Trial> tryChoosing(ModuleOp module, spec::Spec spec,
                              StringRef first) {
   constexpr StringRef last = "recompute"; // of the phases with a choice
-  std::string said;
+  Said said;
   auto begin = llvm::find_if(pipelines::phases(), [&](const auto &phase) {
     return phase.name == first;
   });

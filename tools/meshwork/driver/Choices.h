@@ -4,22 +4,30 @@
 #include "lib/Spec/Spec.h"
 #include "mlir/IR/BuiltinOps.h"
 #include "mlir/IR/OwningOpRef.h"
+#include "passes/codegen/plan/PlanWriter.h"
 #include "tools/meshwork/driver/Trial.h"
 
 namespace meshwork::driver {
+
+/// What has been chosen: a line each, and what the plan says of it.
+struct Said {
+  std::string text;
+  std::vector<codegen::Choice> choices = {};
+};
 
 /// Puts into `spec` what is chosen just before the phase of this name, for
 /// `module` as the phase before leaves it: before "shard" `context.method`
 /// and `experts.exchange`, before "pipeline" its layers and what its schedule
 /// goes by, before "recompute" a policy for each layer; each where the spec
-/// says "auto". What was chosen is added to `said`, a line for each. Where that
-/// took a copy through all phases that are left, as the plan has it, it is put
-/// into `finished`. Fails when a copy does not compile.
+/// says "auto". Where layers differ in `experts.exchange`, their ops say it and
+/// the spec stays. What was chosen is added to `said`. Where that took a copy
+/// through all phases that are left, as the plan has it, it is put into
+/// `finished`. Fails when a copy does not compile.
 mlir::LogicalResult chooseBefore(llvm::StringRef phase, mlir::ModuleOp module,
-                                 spec::Spec &spec, std::string &said,
+                                 spec::Spec &spec, Said &said,
                                  mlir::OwningOpRef<mlir::ModuleOp> &finished);
 mlir::LogicalResult chooseBefore(llvm::StringRef phase, mlir::ModuleOp module,
-                                 spec::Spec &spec, std::string &said);
+                                 spec::Spec &spec, Said &said);
 
 /// What the plan would be: runs the phases on `module`, from the one named
 /// `first` on, with what is "auto" chosen on the way. Fails where compiling

@@ -200,11 +200,12 @@ private:
     for (auto [number, phase] : llvm::enumerate(pipelines::phases())) {
       auto start = std::chrono::steady_clock::now();
       progress.begin(phase.name.str());
-      std::string said;
+      Said said;
       OwningOpRef<ModuleOp> finished;
       LogicalResult chosen =
           chooseBefore(phase.name, model.module(), spec, said, finished);
-      llvm::errs() << said;
+      llvm::errs() << said.text;
+      llvm::append_range(choices, said.choices);
       if (failed(chosen)) {
         if (ofSpec.any())
           return badSpec;
@@ -370,7 +371,7 @@ private:
     SpecErrors ofSpec(module.getContext(), spec, origins);
     FailureOr<std::vector<char>> file = codegen::writePlan(
         module, spec, machines,
-        {options.model, model.text(), model.vocabulary(), origins});
+        {options.model, model.text(), model.vocabulary(), origins, choices});
     if (failed(file)) {
       if (ofSpec.any())
         return badSpec;
@@ -393,6 +394,7 @@ private:
   const CompileTexts &texts;
   spec::Spec spec;
   codegen::Origins origins; // of the spec's keys
+  std::vector<codegen::Choice> choices;
   Model model;
   Progress progress;
   std::optional<Silence> silence; // of a run that reproduces a failure

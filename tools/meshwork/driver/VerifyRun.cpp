@@ -136,7 +136,7 @@ private:
   /// All phases up to `last`, on `module`.
   LogicalResult runPhases(ModuleOp module, spec::Spec &of, StringRef last) {
     for (const pipelines::Phase &phase : pipelines::phases()) {
-      std::string said;
+      Said said;
       if (failed(chooseBefore(phase.name, module, of, said)))
         return failure();
       if (of.recompute == spec::Recompute::byBudget)
