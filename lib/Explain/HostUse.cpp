@@ -30,18 +30,20 @@ void addCopy(const plan::Program &program, const plan::Copy &copy,
     use.back = saturatingAdd(use.back, bytes);
 }
 
-/// "optimizer", or "optimizer, activations".
-std::string kindsOf(const plan::Program &program) {
+bool keeps(const plan::Program &program, plan::BufferKind kind) {
+  const auto &buffers = orEmpty(program.buffers());
+  return std::any_of(buffers.begin(), buffers.end(), [&](auto *buffer) {
+    return buffer->kind() == kind && buffer->space() == plan::Space::host;
+  });
+}
+
+std::string kindsOf(absl::Span<const plan::Program *const> programs) {
   std::string text;
-  for (plan::BufferKind kind : plan::EnumValuesBufferKind()) {
-    const auto &buffers = orEmpty(program.buffers());
-    bool lies = std::any_of(buffers.begin(), buffers.end(), [&](auto *buffer) {
-      return buffer->kind() == kind && buffer->space() == plan::Space::host;
-    });
-    if (lies)
+  for (plan::BufferKind kind : plan::EnumValuesBufferKind())
+    if (std::any_of(programs.begin(), programs.end(),
+                    [&](auto *program) { return keeps(*program, kind); }))
       absl::StrAppend(&text, text.empty() ? "" : ", ",
                       plan::EnumNameBufferKind(kind));
-  }
   return text;
 }
 } // namespace
@@ -67,13 +69,19 @@ HostUse mostHostUse(const plan::Plan &plan) {
   return most;
 }
 
+std::string kindsOnHost(const plan::Plan &plan) {
+  std::vector<const plan::Program *> programs(plan.programs()->begin(),
+                                              plan.programs()->end());
+  return kindsOf(programs);
+}
+
 std::string hostText(const plan::Program &program, const Listing &listing) {
   HostUse use = hostUse(program, listing);
   if (use.kept == 0)
     return "";
   return absl::StrCat(
       "Beside it, in the host's memory: ", exactBytesText(use.kept), " (",
-      kindsOf(program), "); a step brings ", bytesText(use.toDevice),
+      kindsOf({&program}), "); a step brings ", bytesText(use.toDevice),
       " to the device and takes ", bytesText(use.back), " back\n");
 }
 

@@ -16,6 +16,9 @@ HostUse hostUse(const plan::Program &program, const Listing &listing);
 /// Of each of these the most that a rank has.
 HostUse mostHostUse(const plan::Plan &plan);
 
+/// What lies there, of any rank: "optimizer", or "optimizer, activations".
+std::string kindsOnHost(const plan::Plan &plan);
+
 /// A line of people's text; empty where nothing lies there.
 std::string hostText(const plan::Program &program, const Listing &listing);
 

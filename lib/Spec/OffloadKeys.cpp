@@ -30,14 +30,32 @@ Key optimizerStates() {
   return key;
 }
 
+bool movesAnything(const Spec &spec) {
+  return spec.offload.optimizer || spec.mayOffloadActivations();
+}
+
+Key activations() {
+  Key key = choice("offload", "activations", {"none", "auto"},
+                   [](Spec &s, const std::string &text) {
+                     s.offload.activations = text == "auto";
+                   },
+                   {});
+  key.print = [](const Spec &s) -> std::optional<std::string> {
+    if (!s.offload.activations)
+      return std::nullopt;
+    return tomlString("auto");
+  };
+  return key;
+}
+
 Key window() {
   return size(
       "offload", "window", R"(a size from 1 KiB to 4 GiB, like "16 MiB")", 1024,
       uint64_t{4} << 30,
       [](Spec &s, uint64_t bytes) { s.offload.windowBytes = bytes; },
       [](const Spec &s) {
-        return s.offload.optimizer ? std::optional(s.offload.windowBytes)
-                                   : std::nullopt;
+        return movesAnything(s) ? std::optional(s.offload.windowBytes)
+                                : std::nullopt;
       });
 }
 
@@ -53,13 +71,20 @@ public:
   explicit OffloadChecks(const Checks &checks) : Checks(checks) {}
 
   void run() {
-    if (!sound({"offload.optimizer"}))
+    if (!sound(
+            {"offload.optimizer", "offload.activations", "recompute.policy"}))
       return;
-    if (!spec.offload.optimizer)
+    if (spec.offload.activations && spec.recompute != Recompute::byBudget)
+      error("offload.activations",
+            "\"auto\" lets recompute.policy = \"auto\" choose, and that is " +
+                quote(wordOf(spec.recompute)) +
+                "; write recompute.policy = \"offload\" to move those of all "
+                "layers");
+    if (!movesAnything(spec))
       for (const char *key : {"offload.window", "offload.host_memory_per_rank"})
         if (given(key))
           error(key, "means nothing where nothing is offloaded; write "
-                     "offload.optimizer = true, or leave the line out");
+                     "offload.optimizer = true, say, or leave the line out");
     if (spec.offload.optimizer && keepsNothing())
       error("offload.optimizer",
             "has nothing to move: " + quote(spec.optimizer.kind) +
@@ -80,6 +105,7 @@ private:
 
 void addOffloadKeys(std::vector<Key> &keys) {
   keys.push_back(optimizerStates());
+  keys.push_back(activations());
   keys.push_back(window());
   keys.push_back(hostMemory());
 }

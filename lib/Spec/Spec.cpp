@@ -144,6 +144,11 @@ bool Spec::castsWeightsPerStep() const {
                      : weightCasts == WeightCasts::step);
 }
 
+bool Spec::mayOffloadActivations() const {
+  return recompute == Recompute::offload ||
+         (recompute == Recompute::byBudget && offload.activations);
+}
+
 std::map<std::string, std::string> withoutBudget(const Spec &spec) {
   std::map<std::string, std::string> wrong;
   const std::string text =
@@ -151,7 +156,8 @@ std::map<std::string, std::string> withoutBudget(const Spec &spec) {
       "memory.capacity of target.machine, which are missing; give one, like "
       "expect.memory_per_rank = \"20 GiB\", or ";
   if (spec.recompute == Recompute::byBudget)
-    wrong["recompute.policy"] = text + "choose none, selective or full";
+    wrong["recompute.policy"] =
+        text + "choose none, selective, offload or full";
   if (spec.batch.micro == 0)
     wrong["batch.micro"] = text + "a number of sequences";
   return wrong;

@@ -30,9 +30,10 @@ enum class Scaling { current, delayed };
 /// How often weights are rounded to 8 bits; `byCount`, "auto", goes by how many
 /// microbatches a step has, and by ZeRO.
 enum class WeightCasts { byCount, step, microbatch };
-/// From what keeps most to what computes most again; `byBudget`, "auto", picks
-/// one of them for each layer.
-enum class Recompute { none, selective, full, byBudget };
+/// From what keeps most to what computes most again; `offload` keeps what
+/// `selective` does, in the host's memory. `byBudget`, "auto", picks one of
+/// them for each layer.
+enum class Recompute { none, selective, offload, full, byBudget };
 /// Of what may help or not: `useful`, "auto", is where it should help.
 enum class When { useful, always, never };
 /// How tokens reach experts of other ranks; `byCost`, "auto", is chosen when a
@@ -133,6 +134,8 @@ struct Overlap {
 /// What lies in the host's memory and is brought when it is used.
 struct Offload {
   bool optimizer = false; // masters of bf16 weights, and what it keeps
+  /// Whether Recompute::byBudget may choose `offload`.
+  bool activations = false;
   /// States that travel together have so many bytes, or are one larger state.
   uint64_t windowBytes = 16 << 20;
   std::optional<uint64_t> hostBytes; // of a rank; a plan above does not compile
@@ -221,6 +224,8 @@ struct Spec {
   uint32_t microbatches() const;
   /// Whether FP8 copies of weights are made once a step and kept through it.
   bool castsWeightsPerStep() const;
+  /// Whether activations of some layer may lie in the host's memory.
+  bool mayOffloadActivations() const;
 };
 
 /// "2.9 %": how far a sum of `count` gradients, rounded to bf16 after each, may

@@ -47,6 +47,7 @@ template <> std::span<const Word<Recompute>> words() {
   static constexpr Word<Recompute> list[] = {
       {"none", Recompute::none},
       {"selective", Recompute::selective},
+      {"offload", Recompute::offload},
       {"full", Recompute::full},
       {"auto", Recompute::byBudget}};
   return list;

@@ -12,7 +12,8 @@ def RecomputePass : Pass<"memory-recompute", "::mlir::ModuleOp"> {
     keeps all that the backward pass reads. `selective` runs again what is
     cheap (maps, reductions, rolls, gathers of activations), where all that it
     reads is there anyway: norms, activations, dropout, but not the residual
-    stream. `full` keeps only what crosses from one layer to a later one.
+    stream. `offload` does the same here; -schedule-offload-activations moves what
+    it keeps. `full` keeps only what crosses from one layer to a later one.
     Gathered weights are not kept, whatever the policy, unless `keep-gathered`.
     ```mlir
     // meshwork-opt -memory-recompute="policies=selective"
@@ -30,7 +31,7 @@ def RecomputePass : Pass<"memory-recompute", "::mlir::ModuleOp"> {
     ```
   }];
   let options = [
-    ListOption<"policies", "policies", "::meshwork::spec::Recompute", "none, selective or full: one for all layers, or one for each">,
+    ListOption<"policies", "policies", "::meshwork::spec::Recompute", "none, selective, offload or full: one for all layers, or one for each">,
     Option<"keepGathered", "keep-gathered", "bool", "false", "whether weights that are stored in parts stay whole until the backward pass">];
 }
 

@@ -28,7 +28,7 @@ completed(ArrayRef<Policy> given, int64_t numLayers, bool isStage,
     policies = {Policy::selective};
   if (llvm::is_contained(policies, Policy::byBudget))
     return error() << "recompute policy is '" << spec::wordOf(Policy::byBudget)
-                   << "', expected none, selective or full";
+                   << "', expected none, selective, offload or full";
   if (policies.size() == 1)
     policies.resize(std::max<int64_t>(numLayers, 1), policies[0]);
   auto count = static_cast<int64_t>(policies.size());
@@ -167,6 +167,7 @@ private:
     case Policy::none:
       return false;
     case Policy::selective:
+    case Policy::offload:
       return againOf(op) == Again::cheap;
     case Policy::full:
       return againOf(op) != Again::never && isMemoryEffectFree(op) &&

@@ -215,11 +215,20 @@ OpPassManager &ofEachRank(OpPassManager &passes, const spec::Spec &spec) {
   return spec.stageRanks() > 1 ? passes.nest<ModuleOp>() : passes;
 }
 
+/// One for each layer, or one for all.
+std::vector<spec::Recompute> policiesOf(const spec::Spec &spec) {
+  if (spec.recomputeOfLayers.empty())
+    return {spec.recompute};
+  return spec.recomputeOfLayers;
+}
+
+/// Smaller activations than this part of offload.window, 1 MiB, are not worth a
+/// copy of their own.
+constexpr uint64_t leastPartOfWindow = 16;
+
 void buildRecompute(OpPassManager &passes, const spec::Spec &spec) {
   memory::RecomputePassOptions options;
-  std::vector<spec::Recompute> policies = spec.recomputeOfLayers;
-  if (policies.empty())
-    policies = {spec.recompute};
+  std::vector<spec::Recompute> policies = policiesOf(spec);
   options.policies.assign(policies.begin(), policies.end());
   options.keepGathered = spec.zero.keepGathered;
   ofEachRank(passes, spec).addPass(memory::createRecomputePass(options));
@@ -308,6 +317,14 @@ void buildSchedule(OpPassManager &passes, const spec::Spec &spec) {
   options.float8Unit = spec.device == spec::Device::cuda ? 16 : 0;
   options.reductionOrder = spec.reductionOrder;
   passes.addPass(schedule::createLowerToSchedulePass(options));
+  if (spec.mayOffloadActivations()) {
+    schedule::OffloadActivationsPassOptions activations;
+    std::vector<spec::Recompute> policies = policiesOf(spec);
+    activations.policies.assign(policies.begin(), policies.end());
+    activations.leastBytes =
+        static_cast<int64_t>(spec.offload.windowBytes / leastPartOfWindow);
+    passes.addPass(schedule::createOffloadActivationsPass(activations));
+  }
   if (spec.offload.optimizer)
     passes.addPass(schedule::createOffloadStatesPass(
         {/*windowBytes=*/static_cast<int64_t>(spec.offload.windowBytes)}));

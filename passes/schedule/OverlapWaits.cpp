@@ -38,9 +38,25 @@ bool beginsAnew(Operation *op) {
   return repeat && repeat.getCount();
 }
 
+/// Copies to the host that are under way at once: nobody waits for what they
+/// read to be free, so it would stay until the end of the list.
+constexpr size_t mostToHost = 2;
+
+/// Whether it is one of those that `queue` has started.
+bool goesToHost(Operation *op, const Running &queue) {
+  auto isToHost = [](Operation *one) {
+    auto copy = dyn_cast<CopyOp>(one);
+    return copy && bufferOf(copy.getDst()).getOnHost();
+  };
+  return isToHost(op) && !queue.started.empty() &&
+         isToHost(queue.started.back());
+}
+
 /// How many of the channel must have finished before `op`; 0: none waits.
 size_t neededBy(Operation *op, const Running &queue, const Uses &uses) {
   size_t needed = 0;
+  if (goesToHost(op, queue) && queue.started.size() >= mostToHost)
+    needed = queue.started.size() + 1 - mostToHost;
   for (size_t k = queue.finished; k < queue.started.size(); ++k)
     if (uses.conflict(queue.started[k], op))
       needed = k + 1;

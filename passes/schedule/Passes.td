@@ -101,6 +101,52 @@ def OffloadStatesPass : Pass<"schedule-offload-states", "::mlir::ModuleOp"> {
     Option<"windowBytes", "window-bytes", "int64_t", "16777216", "of states that travel together, at least">];
 }
 
+def OffloadActivationsPass : Pass<"schedule-offload-activations", "::mlir::ModuleOp"> {
+  let summary = "Keeps activations in the host's memory from forward to backward";
+  let description = [{
+    Before: what a layer's forward pass makes and its backward pass reads lies on
+    the device in between. After: of layers with the policy `offload` it lies in
+    the host's memory. The list `forward` copies it there behind its last write;
+    the backward pass reads a buffer of its own, to which it is copied in front of
+    the first use. Buffers of fewer than `least-bytes` stay.
+    ```mlir
+    // meshwork-opt -schedule-offload-activations="policies=offload least-bytes=64"
+    !b = memref<64xi8>
+    !m = memref<16xf32, strided<[1]>>
+    schedule.program @rank {
+      %x = schedule.buffer "x" activations : !b
+      %y = schedule.buffer "y" activations : !b
+      schedule.list forward {
+        %vx = schedule.view %x at 0 : !b to !m
+        schedule.fill "x" flops 0 bytes 64 1.0 to %vx {transformer.layer = 0 : i64} : !m
+      }
+      schedule.list backward {
+        %vx = schedule.view %x at 0 : !b to !m
+        %vy = schedule.view %y at 0 : !b to !m
+        schedule.launch "y" flops 16 bytes 128 @k items 1 outputs 1 (%vx, %vy) : !m, !m
+      }
+    }
+    // becomes
+    %host = schedule.buffer "x on the host" activations on_host : ...
+    %back = schedule.buffer "x for backward" activations : ...
+    ...
+    schedule.list forward {
+      ...
+      schedule.fill "x" ...
+      ...
+      schedule.copy "x" flops 0 bytes 128...
+    }
+    schedule.list backward {
+      ...
+      schedule.copy "x" flops 0 bytes 128...
+      schedule.launch "y" ...
+    ```
+  }];
+  let options = [
+    ListOption<"policies", "policies", "::meshwork::spec::Recompute", "of all layers, or one for each">,
+    Option<"leastBytes", "least-bytes", "int64_t", "1048576", "of a buffer that moves">];
+}
+
 def OverlapPass : Pass<"schedule-overlap", "::mlir::ModuleOp"> {
   let summary = "Runs collectives on channels beside the computation";
   let description = [{

@@ -169,6 +169,8 @@ private:
     spec.memoryPerRankBytes.reset();
     if (large.recompute == spec::Recompute::byBudget)
       spec.memoryPerRankBytes = uint64_t{1} << 40; // it asks for a limit
+    if (spec.offload.optimizer || spec.mayOffloadActivations())
+      spec.offload.windowBytes = 1024; // so that several windows follow
     if (large.fp8) {
       spec.fp8 = false;
       spec.scaling = spec::Scaling::current;

@@ -161,6 +161,9 @@ class Layout:
                                     "merge_launches": draw.choice(("auto", "always", "never")),
                                     **({"device": "cuda", "arch": "sm_80"} if device == "cuda" else {})}}
         self.sections |= self.experts | self._offload(sizes)
+        if beside(model.config, sizes, "activations").random() < 0.25:
+            self.sections["recompute"] = {"policy": "offload"}
+            self.sections.setdefault("offload", {})["window"] = "4 KiB"
         self.pins = self._pins(draw, sizes) if draw.random() < 0.4 else []
         if sizes["dp"] > 1 or sizes["cp"] > 1:
             self.sections["zero"] = self._zero(draw, sizes)
@@ -293,6 +296,7 @@ class Layout:
     def spec(self):
         sections = dict(self.sections)
         if not self.training.keeps_states:
-            sections.pop("offload", None)
+            sections["offload"] = {key: value for key, value in sections.get("offload", {}).items()
+                                   if sections["recompute"]["policy"] == "offload" and key != "optimizer"}
         return self.training.spec(self.micro, **sections) + "".join(
             f"[[shard.tensor]]\nname = '{name}'\ndims = '{dims}'\n" for name, dims in self.pins)

@@ -1,13 +1,12 @@
-"""States of the optimizer in the host's memory: the same bits, the bytes that the forms say, and
-a run that goes on with or without.
+"""States of the optimizer, and activations, in the host's memory: the same bits, the bytes that the
+forms say, and a run that goes on with or without.
 
-The update of a step is the same kernels on the same numbers, wherever these lie between two steps, so
-every comparison is of bytes.
+A step is the same kernels on the same numbers, wherever these lie in between, so every comparison is of
+bytes.
 """
 import json
 import math
 import pathlib
-import subprocess
 import unittest
 
 import configs
@@ -35,6 +34,9 @@ latency = 1e-6
 bandwidth = 1e10
 """
 FOUR_HEADS = {**configs.GPT2, "n_head": 4}
+DROPPING = {**configs.GPT2, "embd_pdrop": 0.1, "attn_pdrop": 0.2, "resid_pdrop": 0.1}
+DEEP = {**configs.LLAMA, "num_hidden_layers": 4}
+WIDE = {**configs.LLAMA, "hidden_size": 64, "intermediate_size": 96}
 # Model, sections. By pairs: every precision, optimizer and way of sharing states.
 CASES = {
     "one rank, adamw": (configs.LLAMA, {"mesh": {"axes": ["dp=1"]}, "precision": {"compute": "bf16"}}),
@@ -56,9 +58,22 @@ CASES = {
     "experts": (configs.MIXTRAL, {"mesh": {"axes": ["ep=2"]}, "zero": {"stage": 1, "axes": ["ep"]},
                                   "experts": {"exchange": "all_to_all"},
                                   "precision": {"compute": "bf16"}}),
-    "fp8": ({**configs.LLAMA, "hidden_size": 64, "intermediate_size": 96},
-            {"mesh": {"axes": ["dp=2"]}, "zero": {"stage": 3},
-             "precision": {"compute": "bf16", "matmul": "fp8", "scaling": "delayed"}}),
+    "fp8": (WIDE, {"mesh": {"axes": ["dp=2"]}, "zero": {"stage": 3},
+                   "precision": {"compute": "bf16", "matmul": "fp8", "scaling": "delayed"}}),
+}
+
+
+# With and without documents, dropout, an evaluation; every kind of list that reads what forward keeps.
+ACTIVATIONS = {
+    "microbatches": (DROPPING, {"mesh": {"axes": ["dp=1"]}, "precision": {"compute": "bf16"}}),
+    "pipeline": (configs.QWEN3, {"mesh": {"axes": ["pp=2"]}}),
+    "gpipe": (configs.LLAMA, {"mesh": {"axes": ["pp=2"]}, "pipeline": {"schedule": "gpipe"}}),
+    "zero-bubble": (DEEP, {"mesh": {"axes": ["pp=2"]}, "pipeline": {"schedule": "zb-v"}}),
+    "tensor": (FOUR_HEADS, {"mesh": {"axes": ["tp=2"]}, "shard": SPLIT}),
+    "ring": (configs.LLAMA, {"mesh": {"axes": ["cp=2"]}, "zero": {"stage": 3, "axes": ["cp"]},
+                             "context": {"method": "ring", "layout": "zigzag"}}),
+    "experts": (configs.MIXTRAL, {"mesh": {"axes": ["ep=2"]}, "experts": {"exchange": "all_to_all", "bound": 1.0}}),
+    "fp8": (WIDE, {"mesh": {"axes": ["dp=2"]}, "precision": {"compute": "bf16", "matmul": "fp8"}}),
 }
 
 
@@ -73,6 +88,8 @@ def spec(sections, offload=None):
 
 
 class Offload(unittest.TestCase):
+    cost_s = 100
+
     @classmethod
     def setUpClass(cls):
         cls.space = tools.Workspace(**emulated())
@@ -102,6 +119,65 @@ class Offload(unittest.TestCase):
                 plain = self.train(self.plan(name))
                 for window, options in (("1 KiB", self.beside()), ("20 KiB", ())):
                     self.check_same(self.train(self.plan(name, window, *options)), plain)
+
+    def activations(self, name, policy, *options):
+        config, sections = ACTIVATIONS[name]
+        window = ["--set", "offload.window=16 KiB"] if policy == "offload" else []
+        return self.space.compile(config, spec(sections), "--set", f"recompute.policy={policy}", *window, *options)
+
+    def test_activations_keep_their_bits(self):
+        for name in ACTIVATIONS:
+            with self.subTest(name):
+                plain = self.train(self.activations(name, "selective"))
+                for options in (self.beside(), ()):
+                    plan = self.activations(name, "offload", *options)
+                    self.check_same(self.train(plan), plain)
+                    self.assertGreater(self.space.explain(plan)["host_memory_per_rank"]["bytes"], 0)
+
+    def evaluated(self, plan):
+        metrics = self.space.file(".jsonl")
+        self.space.must("meshwork-run", plan, "--evaluate", "--eval-data", self.space.tokens(CORPUS), "--data-type", "u16",
+                        "--eval-steps", 2, "--metrics", metrics)
+        return [json.loads(line)["eval_loss"] for line in pathlib.Path(metrics).read_text().splitlines()]
+
+    def test_an_evaluation_moves_nothing_back(self):
+        """It runs forward alone, and waits for no copy that it does not start."""
+        for name in ("microbatches", "pipeline"):
+            plans = [self.activations(name, "selective"), self.activations(name, "offload", *self.beside())]
+            self.assertEqual(*map(self.evaluated, plans))
+
+    def test_bytes_of_activations(self):
+        """In f32 each layer of GPT-2 keeps of a token, beside what is small, its input and the sum behind
+        attention (2 h), q, k and v (3 h), what attention made (h) and the product before GELU (f)."""
+        config, sections = ACTIVATIONS["tensor"]
+        alone = {**sections, "mesh": {"axes": ["dp=1"]}, "shard": {}}
+        text = spec(alone)
+        plain, told = (self.space.explain(self.space.compile(config, text, "--set", f"recompute.policy={policy}", *more))
+                       for policy, more in (("selective", ()), ("offload", ("--set", "offload.window=16 KiB"))))
+        tokens, layers = 2 * SEQUENCE, config["n_layer"]
+        kept = 4 * tokens * layers * (6 * config["n_embd"] + config["n_inner"])
+        host = told["host_memory_per_rank"]
+        microbatches = BATCH // 2
+        self.assertAlmostEqual(host["bytes"], kept, delta=0.2 * kept)
+        self.assertEqual(host["to_device_bytes_per_step"], host["to_host_bytes_per_step"])
+        self.assertAlmostEqual(host["to_host_bytes_per_step"], microbatches * kept, delta=0.2 * microbatches * kept)
+        self.assertLess(told["memory_per_rank_bytes"]["activations"], plain["memory_per_rank_bytes"]["activations"])
+
+    def test_a_choice_for_each_layer(self):
+        """Where little memory is left, what is fastest: over a fast link offloaded, over a slow one not."""
+        config, sections = ACTIVATIONS["zero-bubble"][0], {"mesh": {"axes": ["dp=1"]}}
+        fast = self.space.write(".toml", BESIDE.replace("bandwidth = 1e8", "bandwidth = 1e13"))
+        slow = self.space.write(".toml", BESIDE.replace("bandwidth = 1e8", "bandwidth = 1e3"))
+        full = self.space.explain(self.space.compile(config, spec(sections), "--set", "recompute.policy=full"))
+        limit = full["memory_per_rank_bytes"]["peak"]
+        for machine, offloads in ((fast, True), (slow, False)):
+            done = self.space.must("meshwork", "compile", self.space.model(config), "--spec",
+                                   self.space.write(".toml", spec(sections)), "-o", self.space.file(".mwplan"),
+                                   "--set", f"target.machine={machine}", "--set", "recompute.policy=auto",
+                                   "--set", f"expect.memory_per_rank={limit} B", "--set", "offload.activations=auto",
+                                   "--set", "offload.window=16 KiB")
+            said = next(line for line in done.stderr.splitlines() if "recompute:" in line)
+            self.assertEqual("offload in" in said, offloads, said)
 
     def test_copies_run_beside_the_update(self):
         """Two windows: one is brought while the other is used and put back."""
@@ -171,6 +247,9 @@ class Offload(unittest.TestCase):
     def test_on_emulated_gpus(self):
         """Pinned memory, copies in streams of their own."""
         gpu = ["--set", "target.device=cuda", "--set", "target.arch=sm_80"]
+        plain = self.train(self.activations("microbatches", "selective", *gpu))
+        self.check_same(self.train(self.activations("microbatches", "offload", *gpu, "--set",
+                                                    "overlap.collectives=always")), plain)
         for name, options in (("one rank, adamw", []), ("zero-1, stochastic", ["--share-gpu"])):
             with self.subTest(name):
                 plain = self.train(self.plan(name, None, *gpu), *options)
@@ -179,10 +258,13 @@ class Offload(unittest.TestCase):
                     self.check_same(self.train(plan, *options), plain)
 
     def test_verified_on_bytes(self):
-        config, sections = CASES["zero-1, stochastic"]
-        text = self.space.write(".toml", spec(sections, "1 KiB"))
-        done = self.space.call("meshwork", "verify", self.space.model(config), "--spec", text, "--by-running")
-        self.assertEqual(done.returncode, 0, done.stderr)
+        """Layers take turns through all policies where recompute is "auto"."""
+        auto = {"recompute": {"policy": "auto"}, "expect": {"memory_per_rank": "1 GiB"}}
+        for (config, sections), more in ((CASES["zero-1, stochastic"], {}), (ACTIVATIONS["pipeline"], auto),
+                                         (ACTIVATIONS["ring"], {"recompute": {"policy": "offload"}})):
+            text = self.space.write(".toml", spec({**sections, **more}, "1 KiB"))
+            done = self.space.call("meshwork", "verify", self.space.model(config), "--spec", text, "--by-running")
+            self.assertEqual(done.returncode, 0, done.stderr)
 
     def refused(self, sections, *settings):
         text = self.space.write(".toml", spec(sections))
@@ -198,8 +280,8 @@ class Offload(unittest.TestCase):
         """What lies there, how much that is, and what helps, compiled."""
         said = self.refused(CASES["masters alone"][1], "optimizer.kind=adamw", "offload.optimizer=true",
                             "offload.host_memory_per_rank=500 KiB")
-        self.assertIn("offload.host_memory_per_rank: each rank keeps states of the optimizer in the host's memory, ",
-                      said)
+        self.assertIn("offload.host_memory_per_rank: each rank keeps ", said)
+        self.assertIn(" in the host's memory (optimizer), expected at most 500 KiB", said)
         self.assertIn("zero.stage = 1: ", said)
         self.assertIn("is the cheapest that fits", said)
 

@@ -568,7 +568,11 @@ TEST(SpecErrors, OfOffloading) {
        {"offload.window=1 MiB", "offload.host_memory_per_rank=1 GiB"})
     EXPECT_THAT(errorsOf(good, {lone}),
                 HasSubstr("means nothing where nothing is offloaded; write "
-                          "offload.optimizer = true"));
+                          "offload.optimizer = true, say"));
+  EXPECT_THAT(errorsOf(good, {"offload.activations=auto"}),
+              HasSubstr("offload.activations: \"auto\" lets recompute.policy = "
+                        "\"auto\" choose, and that is \"selective\"; write "
+                        "recompute.policy = \"offload\""));
   EXPECT_THAT(errorsOf(good, {"offload.optimizer=true", "optimizer.kind=sgd",
                               "precision.compute=f32"}),
               HasSubstr("offload.optimizer: has nothing to move: \"sgd\" with "

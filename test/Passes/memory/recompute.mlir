@@ -7,8 +7,8 @@
 // RUN: not meshwork-opt %s -memory-recompute="policies=auto" 2>&1 | FileCheck %s --check-prefix=AUTO
 
 // COUNT: error: found 3 recompute policies, expected one, or one for each of 2 layers
-// NAME: policies option: found 'some', expected none, selective, full or auto
-// AUTO: error: recompute policy is 'auto', expected none, selective or full
+// NAME: policies option: found 'some', expected none, selective, offload, full or auto
+// AUTO: error: recompute policy is 'auto', expected none, selective, offload or full
 
 // Two layers x + up·square(down·x) of a residual stream, and parts of their
 // backward pass. The first weight is stored in parts.

@@ -5,6 +5,7 @@
 #include "lib/Explain/Estimate.h"
 #include "lib/Explain/Explain.h"
 #include "lib/Explain/Format.h"
+#include "lib/Explain/HostUse.h"
 #include "lib/Spec/Words.h"
 #include "passes/pipelines/Pipelines.h"
 #include "tools/meshwork/driver/Choices.h"
@@ -75,6 +76,10 @@ std::vector<Change> hostChangesOf(const spec::Spec &spec) {
   std::vector<Change> changes;
   if (spec.dataParallel() > 1 && spec.zero.stage == 0)
     changes.push_back({"zero.stage", "1", "sends the same bytes"});
+  if (spec.recompute == spec::Recompute::offload)
+    for (auto policy : {spec::Recompute::selective, spec::Recompute::full})
+      changes.push_back({"recompute.policy", spec::wordOf(policy),
+                         "keeps activations out of the host's memory"});
   return changes;
 }
 
@@ -218,13 +223,12 @@ std::string memoryError(const plan::Plan &plan, const Model &model,
          Advice(model, spec, {limit.bytes, &Trial::bytes}).run(changesOf(spec));
 }
 
-std::string hostMemoryError(const Model &model, const spec::Spec &spec,
-                            uint64_t hostBytes) {
+std::string hostMemoryError(const plan::Plan &plan, const Model &model,
+                            const spec::Spec &spec, uint64_t hostBytes) {
   std::string text = llvm::formatv(
-      "meshwork: error: offload.host_memory_per_rank: each rank keeps states "
-      "of "
-      "the optimizer in the host's memory, {0}, expected at most {1}\n",
-      explain::exactBytesText(hostBytes),
+      "meshwork: error: offload.host_memory_per_rank: each rank keeps {0} in "
+      "the host's memory ({1}), expected at most {2}\n",
+      explain::exactBytesText(hostBytes), explain::kindsOnHost(plan),
       explain::exactBytesText(*spec.offload.hostBytes));
   return text +
          Advice(model, spec, {*spec.offload.hostBytes, &Trial::hostBytes})

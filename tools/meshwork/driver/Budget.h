@@ -16,7 +16,7 @@ std::string memoryError(const plan::Plan &plan, const Model &model,
 
 /// Likewise for one that keeps more in the host's memory than
 /// offload.host_memory_per_rank says.
-std::string hostMemoryError(const Model &model, const spec::Spec &spec,
-                            uint64_t hostBytes);
+std::string hostMemoryError(const plan::Plan &plan, const Model &model,
+                            const spec::Spec &spec, uint64_t hostBytes);
 
 } // namespace meshwork::driver

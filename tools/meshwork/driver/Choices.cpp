@@ -120,8 +120,8 @@ LogicalResult chooseRecompute(ModuleOp module, spec::Spec &spec, Said &said) {
   spec.recomputeOfLayers = *policies;
   say(said, [&](auto &os) {
     os << "recompute:";
-    for (Recompute policy :
-         {Recompute::full, Recompute::selective, Recompute::none})
+    for (Recompute policy : {Recompute::full, Recompute::offload,
+                             Recompute::selective, Recompute::none})
       if (int64_t count = llvm::count(*policies, policy))
         os << " " << spec::wordOf(policy) << " in " << counted(count, "layer");
   });

@@ -308,7 +308,7 @@ private:
       errors += memoryError(plan, model, spec, peak);
     if (uint64_t host = hostBytesOf(plan);
         host > spec.offload.hostBytes.value_or(UINT64_MAX))
-      errors += hostMemoryError(model, spec, host);
+      errors += hostMemoryError(plan, model, spec, host);
     llvm::errs() << errors;
     return errors.empty() ? ok : badSpec;
   }

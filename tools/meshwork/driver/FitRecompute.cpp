@@ -1,7 +1,9 @@
 // Policies that keep more and more are lined up, and the last that fits is
 // searched: from every layer "full", layer by layer to every layer "selective",
 // and on to every layer "none". The first half buys the most time for a byte:
-// a layer's products against its norms and activations.
+// a layer's products against its norms and activations. Where activations may
+// be offloaded, the same is done with the first layers offloaded, a quarter of
+// all after the other, and the fastest is taken.
 #include "tools/meshwork/driver/FitRecompute.h"
 
 #include "dialects/transformer/StepFunctions.h"
@@ -29,69 +31,105 @@ public:
   }
 
   FailureOr<Policies> run() {
-    // The corners bound the search; between two of them bytes grow evenly.
-    int64_t fits = 0, above = 2 * layers + 1;
-    uint64_t fitBytes = 0, aboveBytes = 0;
-    for (int64_t corner : {2 * layers, layers, int64_t{0}}) {
-      FailureOr<uint64_t> bytes = bytesAt(corner);
-      if (failed(bytes))
+    FailureOr<Fitted> best = fit(0);
+    if (failed(best))
+      return failure();
+    for (int64_t part = 1; spec.offload.activations && part <= parts; ++part) {
+      FailureOr<Fitted> other = fit(llvm::divideCeil(layers * part, parts));
+      if (failed(other))
         return failure();
-      if (*bytes <= budget || corner == 0) {
-        fits = corner;
-        fitBytes = *bytes;
-        break;
-      }
-      above = corner;
-      aboveBytes = *bytes;
+      if (isBetter(other->trial, best->trial))
+        best = other;
     }
-    while (above - fits > 1 && fitBytes <= budget) {
-      FailureOr<uint64_t> bytes =
-          bytesAt(between(fits, fitBytes, above, aboveBytes));
-      if (failed(bytes))
-        return failure();
-      (*bytes <= budget ? fits : above) = lastTried;
-      (*bytes <= budget ? fitBytes : aboveBytes) = *bytes;
-    }
-    return at(fits);
+    return best->policies;
   }
 
 private:
-  /// Policies number `step` of the line.
-  Policies at(int64_t step) const {
+  struct Fitted {
+    Policies policies;
+    Trial trial;
+  };
+
+  /// Of layers, the first so many parts of which may be offloaded: what they
+  /// keep waits longest.
+  static constexpr int64_t parts = 4;
+
+  bool fits(const Trial &trial) const { return trial.bytes <= budget; }
+  /// What fits, then what is faster; of what does not, what needs less.
+  bool isBetter(const Trial &a, const Trial &b) const {
+    if (fits(a) != fits(b))
+      return fits(a);
+    return fits(a) ? a.seconds < b.seconds : a.bytes < b.bytes;
+  }
+
+  /// The most that fits where the first `offloaded` layers keep what they keep
+  /// in the host's memory.
+  FailureOr<Fitted> fit(int64_t offloaded) {
+    // The corners bound the search; between two of them bytes grow evenly.
+    int64_t lower = 0, above = 2 * layers + 1;
+    FailureOr<Trial> kept = failure();
+    uint64_t aboveBytes = 0;
+    for (int64_t corner : {2 * layers, layers, int64_t{0}}) {
+      kept = tryAt(corner, offloaded);
+      if (failed(kept))
+        return failure();
+      if (fits(*kept) || corner == 0) {
+        lower = corner;
+        break;
+      }
+      above = corner;
+      aboveBytes = kept->bytes;
+    }
+    while (above - lower > 1 && fits(*kept)) {
+      int64_t step = between(lower, kept->bytes, above, aboveBytes);
+      FailureOr<Trial> tried = tryAt(step, offloaded);
+      if (failed(tried))
+        return failure();
+      if (fits(*tried)) {
+        lower = step;
+        kept = tried;
+      } else {
+        above = step;
+        aboveBytes = tried->bytes;
+      }
+    }
+    return Fitted{at(lower, offloaded), *kept};
+  }
+
+  /// Policies number `step` of the line, but for the offloaded layers.
+  Policies at(int64_t step, int64_t offloaded) const {
     Policies result(layers,
                     step >= layers ? Recompute::selective : Recompute::full);
     int64_t more = step >= layers ? step - layers : step;
     std::fill(result.end() - more, result.end(),
               step >= layers ? Recompute::none : Recompute::selective);
+    std::fill(result.begin(), result.begin() + offloaded, Recompute::offload);
     return result;
   }
 
   /// Where a straight line meets the budget, inside the two ends.
   int64_t between(int64_t fits, uint64_t fitBytes, int64_t above,
-                  uint64_t aboveBytes) {
+                  uint64_t aboveBytes) const {
     double share =
         static_cast<double>(budget - fitBytes) /
         std::max<double>(
             static_cast<double>(aboveBytes) - static_cast<double>(fitBytes), 1);
-    return lastTried =
-               std::clamp(fits + static_cast<int64_t>(
-                                     share * static_cast<double>(above - fits)),
-                          fits + 1, above - 1);
+    return std::clamp(
+        fits + static_cast<int64_t>(share * static_cast<double>(above - fits)),
+        fits + 1, above - 1);
   }
 
-  FailureOr<uint64_t> bytesAt(int64_t step) {
+  FailureOr<Trial> tryAt(int64_t step, int64_t offloaded) {
     OwningOpRef<ModuleOp> copy(module.clone());
     spec::Spec trial = spec;
-    trial.recomputeOfLayers = at(step);
-    FailureOr<Trial> tried = tryPhases(*copy, trial, "recompute");
-    return failed(tried) ? FailureOr<uint64_t>(failure()) : tried->bytes;
+    trial.recomputeOfLayers = at(step, offloaded);
+    return tryPhases(*copy, trial, "recompute");
   }
 
   ModuleOp module;
   const spec::Spec &spec;
   uint64_t budget;
   int64_t layers = 1;
-  int64_t lastTried = 0;
 };
 } // namespace
 
