@@ -105,6 +105,8 @@ constexpr ForeignKey keys[] = {
     {"use_megatron_fsdp", stage3},
     {"fsdp_reshard_after_forward", R"(zero.gathered = "keep")"},
     {"reshard_after_forward", R"(zero.gathered = "keep")"},
+    {"zero_hpz_partition_size", R"(zero.gathered = ["fsdp"])",
+     ", with zero.axes = [\"dp\", \"fsdp\"]"},
     {"offload_optimizer", offload},
     {"offload_param", "", noOffload},
     {"cpu_offload", offload},

@@ -71,6 +71,38 @@ Key zeroAxes() {
   return key;
 }
 
+std::vector<Mistake> noAxes(const Value &value) {
+  if (value.kind != Value::Kind::array || !value.items.empty())
+    return {};
+  return {{value.where, "names no axis, expected some of zero.axes; for "
+                        "weights that stay whole until the backward pass write "
+                        "\"keep\""}};
+}
+
+Key zeroGathered() {
+  Key key = choice(
+      "zero", "gathered", {"free", "keep"},
+      [](Spec &s, const std::string &t) { s.zero.keepGathered = t == "keep"; },
+      {});
+  key.expected += ", or an array of axes of zero.axes";
+  key.mistakes = noAxes;
+  key.read = [word = key.read](const Value &value, Spec &spec) {
+    std::optional<Strings> axes = stringsOf(value);
+    if (!axes || axes->empty())
+      return word(value, spec);
+    spec.zero.inner = *axes;
+    return true;
+  };
+  key.print = [](const Spec &s) -> std::optional<std::string> {
+    if (s.zero.stage != 3)
+      return std::nullopt;
+    if (!s.zero.inner.empty())
+      return tomlStrings(s.zero.inner);
+    return tomlString(s.zero.keepGathered ? "keep" : "free");
+  };
+  return key;
+}
+
 Key pipelineSchedule() {
   std::string names;
   for (const Word<Schedule> &word : words<Schedule>())
@@ -192,16 +224,7 @@ Key contextMethod() {
 void addParallelKeys(std::vector<Key> &keys) {
   keys.push_back(zeroStage());
   keys.push_back(zeroAxes());
-  Key gathered = choice(
-      "zero", "gathered", {"free", "keep"},
-      [](Spec &s, const std::string &t) { s.zero.keepGathered = t == "keep"; },
-      {});
-  gathered.print = [](const Spec &s) -> std::optional<std::string> {
-    if (s.zero.stage != 3)
-      return std::nullopt;
-    return tomlString(s.zero.keepGathered ? "keep" : "free");
-  };
-  keys.push_back(gathered);
+  keys.push_back(zeroGathered());
   keys.push_back(contextMethod());
   Key layout = word<layout::DimLayout>(
       "context", "layout",

@@ -74,6 +74,13 @@ std::string printKeys(const Spec &spec,
 
 } // namespace
 
+std::vector<std::string> Zero::gatheredOnce() const {
+  std::vector<std::string> once = inner.empty() ? inner : axes;
+  for (const std::string &axis : inner)
+    std::erase(once, axis);
+  return once;
+}
+
 bool Spec::splits(const std::string &dim) const {
   for (const ShardRule &rule : shard)
     for (const Axis &axis : mesh)

@@ -96,6 +96,12 @@ struct Zero {
   uint32_t stage = 0; // 1: optimizer, 2: and gradients, 3: and weights
   std::vector<std::string> axes; // empty in stage 0 only
   bool keepGathered = false; // stage 3: from the forward pass to the backward
+  /// Stage 3: those of `axes` that a gathered weight stays split over. Over the
+  /// others it is gathered once a step. Empty: it is gathered for each use.
+  std::vector<std::string> inner;
+
+  /// Axes that a weight is gathered over once a step.
+  std::vector<std::string> gatheredOnce() const;
 };
 
 struct Batch {

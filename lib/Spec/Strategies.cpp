@@ -201,6 +201,35 @@ private:
                          "or 3, or leave the line out");
     if (spec.zero.stage > 0 && sound({"shard.batch"}))
       checkAxesOfState();
+    if (spec.zero.stage == 3 && !spec.zero.inner.empty())
+      checkGathered();
+  }
+
+  /// Of the axes that a weight is stored over, it is gathered over some for
+  /// each use, and over the others before.
+  void checkGathered() {
+    std::set<std::string> here;
+    for (const std::string &axis : spec.zero.inner)
+      if (!here.insert(axis).second)
+        error("zero.gathered",
+              "found axis " + quote(axis) + " again, expected each axis once");
+      else if (std::count(spec.zero.axes.begin(), spec.zero.axes.end(), axis) ==
+               0)
+        error("zero.gathered",
+              "found axis " + quote(axis) + ", expected axes of zero.axes (" +
+                  listOf(spec.zero.axes) + "); add it there, or leave it out");
+    if (here.size() == spec.zero.axes.size() &&
+        spec.zero.gatheredOnce().empty())
+      error("zero.gathered",
+            "names all of zero.axes, so that nothing is left to gather once a "
+            "step: that is \"free\"; write it, or add an axis to zero.axes");
+  }
+
+  static std::string listOf(const std::vector<std::string> &axes) {
+    std::string list;
+    for (const std::string &axis : axes)
+      list += (list.empty() ? "[" : ", ") + quote(axis);
+    return list + "]";
   }
 
   /// State is split over ranks that have different tokens.
@@ -208,13 +237,10 @@ private:
     std::vector<std::string> data = axesOf("batch");
     for (const std::string &axis : axesOf("sequence"))
       data.push_back(axis);
-    std::string expected;
-    for (const std::string &axis : data)
-      expected += (expected.empty() ? "[" : ", ") + quote(axis);
     std::string instead = data.empty() ? "no axis of the mesh does; add one to "
                                          "mesh.axes, like \"dp=2\", or leave "
                                          "[zero] out"
-                                       : "write zero.axes = " + expected + "]";
+                                       : "write zero.axes = " + listOf(data);
     if (spec.zero.axes.empty())
       error(given("zero.axes") ? "zero.axes" : "zero.stage",
             "splits state over no axis, expected axes that split the batch or "

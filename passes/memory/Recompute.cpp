@@ -157,6 +157,8 @@ private:
   }
 
   bool mayRunAgain(Operation *op) const {
+    if (isOfStep(op)) // It is kept through the step.
+      return false;
     if (layers.isStatic(op)) // A gathered weight is gathered again, unless the
                              // spec says to keep it.
       return (!keepGathered && isa<mesh::CollectiveOpInterface>(op)) ||

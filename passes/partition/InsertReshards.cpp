@@ -30,9 +30,10 @@ using StatePartials = std::map<StateKey, StatePartial>;
 
 class Insertion {
 public:
-  Insertion(func::FuncOp function, mesh::MeshAttr attr, StatePartials &partials)
+  Insertion(func::FuncOp function, mesh::MeshAttr attr, StatePartials &partials,
+            ArrayRef<std::string> once)
       : function(function), attr(attr), mesh(meshFrom(attr)),
-        partials(partials), builder(function.getContext()),
+        partials(partials), once(once), builder(function.getContext()),
         reasons(mesh, mesh::provenanceOf(function), shardings) {}
 
   LogicalResult run() {
@@ -286,13 +287,43 @@ private:
                    function_ref<Reason()> reason) {
     if (actual[value] == needed)
       return value;
-    Value whole = value;
-    if (actual[value] != home[value])
-      whole =
-          moved(value, actual[value], home[value], user, reasons.ofHome(value));
+    Value part = gatheredOnce(value, user), whole = part;
+    if (actual[part] != home[value])
+      whole = moved(part, actual[part], home[value], user,
+                    reasons.ofHome(value, actual[part]));
     return home[value] == needed
                ? whole
                : moved(whole, home[value], needed, user, reason());
+  }
+
+  /// A weight after its gather of the step, if there is one.
+  Value gatheredOnce(Value value, Operation *user) {
+    Sharding part = actual[value];
+    if (!isStored(value))
+      return value;
+    for (auto [dim, whole] : llvm::zip_equal(part.dims, home[value].dims))
+      llvm::erase_if(dim, [&, &computed = whole](AxisId axis) {
+        return !llvm::is_contained(computed, axis) &&
+               llvm::is_contained(once,
+                                  mesh::wholeAxis(mesh.axes[axis].name).str());
+      });
+    if (part == actual[value])
+      return value;
+    Value &known = keptParts[value]; // of both passes
+    if (known)
+      return known;
+    known =
+        moved(value, actual[value], part, user, reasons.ofStep(value, part));
+    Operation *op = known.getDefiningOp();
+    dropFacts(op);
+    setOfStep(op);
+    return known;
+  }
+
+  /// Parameters, and what a step makes of them, may be stored in parts.
+  static bool isStored(Value value) {
+    Operation *op = value.getDefiningOp();
+    return op && (isa<transformer::ParameterOp>(op) || isOfStep(op));
   }
 
   /// A reshard, shared with others of the same value. Parameters that are split
@@ -302,11 +333,8 @@ private:
   Value moved(Value value, Sharding from, Sharding to, Operation *user,
               const Reason &reason) {
     bool inBackward = isBackward(user);
-    Operation *source = value.getDefiningOp();
-    bool isStored =
-        source && (isa<transformer::ParameterOp>(source) || isOfStep(source));
     Value &known = cache[{value.getAsOpaquePointer(), to.text(mesh),
-                          isStored && inBackward}];
+                          isStored(value) && inBackward}];
     if (known)
       return known;
     Value noted = original.contains(value) ? original.lookup(value) : value;
@@ -350,6 +378,7 @@ private:
   mesh::MeshAttr attr;
   Mesh mesh;
   StatePartials &partials;
+  ArrayRef<std::string> once;
   ParameterValues ofParameters;
   llvm::DenseSet<Value> accumulated;
   OpBuilder builder;
@@ -360,10 +389,13 @@ private:
   Reasons reasons;
   llvm::DenseMap<Value, Value> original; // of what a reshard moved
   std::map<std::tuple<const void *, std::string, bool>, Value> cache;
+  llvm::DenseMap<Value, Value> keptParts; // of weights, through a step
   std::map<StateKey, SmallVector<AccumulateOp>> accumulations;
 };
 
 struct InsertReshardsPass : impl::InsertReshardsPassBase<InsertReshardsPass> {
+  using InsertReshardsPassBase::InsertReshardsPassBase;
+
   void runOnOperation() override {
     // Values change from here on: their notes stay, what finds them goes.
     llvm::scope_exit forget([&] {
@@ -381,7 +413,7 @@ struct InsertReshardsPass : impl::InsertReshardsPassBase<InsertReshardsPass> {
                                    << " and the attribute mesh.mesh";
         return signalPassFailure();
       }
-      if (failed(Insertion(function, attr, partials).run()))
+      if (failed(Insertion(function, attr, partials, once).run()))
         return signalPassFailure();
     }
   }

@@ -13,6 +13,9 @@ def InsertReshardsPass : Pass<"partition-insert-reshards", "::mlir::ModuleOp"> {
     `mesh.shardings` is then how it is computed: partial where its op sums over
     a split dim. Sums of partial values are added up before they are reduced,
     and gradients stay partial in their state until `@update` reads them.
+    A weight that is stored in parts is gathered for the forward and for the
+    backward pass. Over axes of `once` it is gathered before, once a step
+    (`transformer.of_step`).
     ```mlir
     // meshwork-opt -partition-insert-reshards
     !x = tensor<4x8xf32, #transformer.dims<batch, embed>>
@@ -35,6 +38,8 @@ def InsertReshardsPass : Pass<"partition-insert-reshards", "::mlir::ModuleOp"> {
     %y = transformer.map ins(%r : ...) ... {
     ```
   }];
+  let options = [
+    ListOption<"once", "once", "std::string", "axes over which weights that are stored in parts are gathered once a step, for all uses">];
   let dependentDialects = ["::meshwork::mesh::MeshDialect"];
 }
 

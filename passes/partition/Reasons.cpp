@@ -88,11 +88,23 @@ Reason Reasons::ofState(const StateKey &key, Value value,
   return reason;
 }
 
-Reason Reasons::ofHome(Value value) const {
+Reason Reasons::ofStep(Value value, const Sharding &part) const {
+  const Sharding stored = shardings.actual.lookup(value);
+  return of("is stored over " + axesText(furtherAxes(stored, part)) +
+                " (zero.stage) and gathered over it once a step "
+                "(zero.gathered)",
+            {"zero.stage", "zero.gathered"});
+}
+
+Reason Reasons::ofHome(Value value, const Sharding &part) const {
   if (!shardings.actual.lookup(value).partial.empty())
     return ofSum(value, shardings.home.lookup(value).partial);
-  Axes split =
-      furtherAxes(shardings.actual.lookup(value), shardings.home.lookup(value));
+  Axes split = furtherAxes(part, shardings.home.lookup(value));
+  if (part != shardings.actual.lookup(value))
+    return of("stays split over " + axesText(split) +
+                  " through the step (zero.gathered) and is computed with "
+                  "whole",
+              {"zero.gathered"});
   if (!isa_and_nonnull<transformer::ParameterOp>(value.getDefiningOp()))
     return of("is computed split over " + axesText(split));
   return of("is stored over " + axesText(split) +

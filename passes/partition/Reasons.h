@@ -39,8 +39,11 @@ public:
   /// A state takes `value` as it is `stored`.
   Reason ofState(const transformer::StateKey &key, mlir::Value value,
                  const sharding::Sharding &stored) const;
-  /// `value` goes from where its op makes it to its home.
-  Reason ofHome(mlir::Value value) const;
+  /// `value` goes from where its op makes it, or from the `part` that a step
+  /// keeps of it, to its home.
+  Reason ofHome(mlir::Value value, const sharding::Sharding &part) const;
+  /// A step gathers `part` of a weight for all its uses.
+  Reason ofStep(mlir::Value value, const sharding::Sharding &part) const;
   /// What an op needs of an operand that lies otherwise: the axes that gave way
   /// to a stronger factor, and those that the others bring.
   Reason ofOperand(mlir::Operation *op, const sharding::FactorTable &table,

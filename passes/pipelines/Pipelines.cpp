@@ -144,15 +144,22 @@ void buildShard(OpPassManager &passes, const spec::Spec &spec) {
   passes.addPass(sharding::createPropagatePass());
   sharding::ShardStatesPassOptions states;
   states.stage = spec.zero.stage;
-  states.axes.assign(spec.zero.axes.begin(), spec.zero.axes.end());
+  // The parts that one gather over all other axes joins are neighbours.
+  const spec::Zero &zero = spec.zero;
+  states.axes.assign(zero.inner.begin(), zero.inner.end());
+  llvm::append_range(states.axes,
+                     zero.inner.empty() ? zero.axes : zero.gatheredOnce());
   passes.addPass(sharding::createShardStatesPass(states));
   // The optimizer works on state, so it comes after state has its shardings.
   passes.addPass(sharding::createPropagatePass(
       {transformer::symbolOf(transformer::StepFunction::update).str()}));
 }
 
-void buildPartition(OpPassManager &passes, const spec::Spec &) {
-  passes.addPass(partition::createInsertReshardsPass());
+void buildPartition(OpPassManager &passes, const spec::Spec &spec) {
+  partition::InsertReshardsPassOptions reshards;
+  std::vector<std::string> once = spec.zero.gatheredOnce();
+  reshards.once.assign(once.begin(), once.end());
+  passes.addPass(partition::createInsertReshardsPass(reshards));
   passes.addPass(partition::createLocalizePass());
   // Before stages are cut, which may part the two passes; their rows are one
   // value.

@@ -97,6 +97,28 @@ class Forms(unittest.TestCase):
         # Half of the gradients is left to each rank for the sum over dp.
         self.assertEqual(sent["all_reduce", "dp"], COUNT)
 
+    def test_hierarchy(self):
+        """The outer gather moves (No-1)/No of M/Ni once a step, the inner one (Ni-1)/Ni of M for each use. A rank
+        keeps M/Ni more."""
+        for outer, inner, micro in ((2, 2, 2), (2, 2, 1), (4, 2, 1), (2, 4, 1)):
+            with self.subTest(outer=outer, inner=inner, micro=micro):
+                keys = [f"dp={outer}", f"fsdp={inner}"], "zero.stage=3", 'zero.axes=["dp", "fsdp"]', "batch.global=16"
+                free = self.plan(*keys, micro=micro)
+                plan = self.plan(*keys, 'zero.gathered=["fsdp"]', micro=micro)
+                sent, uses = self.sent(plan), 16 // (micro * outer * inner) * (2 * COUNT - TABLES)
+                self.assertEqual(sent["all_gather", "dp"], 2 * COUNT // inner * (outer - 1) // outer)
+                self.assertEqual(sent["all_gather", "fsdp"], 2 * uses * (inner - 1) // inner)
+                weights = [p["memory_per_rank_bytes"]["weights"] for p in (free, plan)]
+                self.assertEqual(weights[1] - weights[0], 2 * COUNT // inner)
+                scattered = [sum(n for (kind, _), n in self.sent(p).items() if kind == "reduce_scatter")
+                             for p in (free, plan)]
+                self.assertEqual(*scattered)
+
+    def test_a_hierarchy_of_one_is_free(self):
+        """Outer axes of one rank leave nothing to gather once."""
+        keys = ["dp=1", "fsdp=2"], "zero.stage=3", 'zero.axes=["dp", "fsdp"]'
+        self.assertEqual(self.sent(self.plan(*keys, 'zero.gathered=["fsdp"]')), self.sent(self.plan(*keys)))
+
     KEYS_AND_VALUES = 2 * MICRO * SEQUENCE * KEYS * 2  # of a layer, whole sequences
 
     def test_gathered_keys(self):

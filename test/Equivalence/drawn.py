@@ -258,6 +258,8 @@ class Layout:
         some = draw.choice(lists)
         named = self.names is OTHER_NAMES or not data or draw.random() < 0.5
         axes = {"axes": [self.names[axis] for axis in some]} if stage and named else {}
+        if stage == 3 and axes and len(some) > 1 and beside(some, "hierarchy").random() < 0.7:
+            gathered = {"gathered": self._named(beside(some, stage).sample(some, len(some) - 1))}
         return {"stage": stage, **gathered, **axes}
 
     def _offload(self, sizes):

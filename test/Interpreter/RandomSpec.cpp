@@ -212,6 +212,8 @@ void RandomSpec::drawZero() {
     zero.clear();
   else
     zero += "axes = [" + quoted(over) + "]\n";
+  if (stage == 3 && over.size() > 1 && dice.chance(60))
+    zero += "gathered = [" + quoted({over[dice.below(over.size())]}) + "]\n";
 }
 
 } // namespace meshwork::interpreter

@@ -39,6 +39,8 @@ std::vector<std::string> beside(const std::string &line) {
   std::vector<std::string> settings = {"shard.sequence=[\"cp\", \"up\"]"};
   if (line.starts_with("zero.gathered"))
     settings.emplace_back("zero.stage=3");
+  if (line.starts_with("zero.gathered = ["))
+    settings.emplace_back("zero.axes=[\"dp\", \"fsdp\"]");
   if (line.starts_with("precision.scaling") ||
       line.starts_with("precision.weight_casts"))
     settings.emplace_back("precision.matmul=fp8");

@@ -425,6 +425,35 @@ TEST(SpecErrors, ARingThatIsTooLong) {
                         "expected at most 1024; let some exchange heads"));
 }
 
+TEST(SpecErrors, AxesThatWeightsStaySplitOver) {
+  auto errorsWith = [](const char *gathered, const char *stage = "3") {
+    return errorsOf(good, {"mesh.axes=[\"dp=2\", \"fsdp=2\", \"cp=2\"]",
+                           "batch.global=16", "zero.axes=[\"dp\", \"fsdp\"]",
+                           std::string("zero.stage=") + stage,
+                           std::string("zero.gathered=") + gathered});
+  };
+  EXPECT_THAT(errorsWith("[\"cp\"]"),
+              HasSubstr("zero.gathered: found axis \"cp\", expected axes of "
+                        "zero.axes ([\"dp\", \"fsdp\"]); add it there, or "
+                        "leave it out"));
+  EXPECT_THAT(errorsWith("[\"dp\", \"dp\"]"),
+              HasSubstr("zero.gathered: found axis \"dp\" again"));
+  EXPECT_THAT(errorsWith("[]"),
+              HasSubstr("zero.gathered: names no axis, expected some of "
+                        "zero.axes; for weights that stay whole until the "
+                        "backward pass write \"keep\""));
+  EXPECT_THAT(
+      errorsWith("[\"fsdp\", \"dp\"]"),
+      HasSubstr("zero.gathered: names all of zero.axes, so that nothing "
+                "is left to gather once a step: that is \"free\""));
+  EXPECT_THAT(errorsWith("[3]"), HasSubstr("zero.gathered: found"));
+  EXPECT_THAT(errorsWith("fre"),
+              HasSubstr("expected \"free\" or \"keep\", or an array of axes of "
+                        "zero.axes"));
+  EXPECT_THAT(errorsWith("[\"fsdp\"]", "2"),
+              HasSubstr("zero.gathered: has no meaning in stage 2"));
+}
+
 TEST(SpecErrors, NotSupportedNamesTheWayOut) {
   expectSetError("context.method=gathered",
                  "context.method: has no meaning where no axis splits the "

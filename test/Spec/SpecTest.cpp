@@ -160,6 +160,17 @@ TEST(Spec, UsualPlacement) {
   EXPECT_EQ(spec.zero.axes, std::vector<std::string>{"fsdp"});
 }
 
+TEST(Spec, AxesThatWeightsStaySplitOver) {
+  Spec spec =
+      *read(smallest, {"mesh.axes=[\"dp=2\", \"fsdp=2\"]", "batch.global=16",
+                       "zero.stage=3", "zero.axes=[\"dp\", \"fsdp\"]",
+                       "zero.gathered=[\"fsdp\"]"})
+           .spec;
+  EXPECT_EQ(spec.zero.gatheredOnce(), std::vector<std::string>{"dp"});
+  EXPECT_THAT(print(spec), HasSubstr("gathered = [\"fsdp\"]\n"));
+  EXPECT_EQ(print(*read(print(spec)).spec), print(spec));
+}
+
 TEST(Spec, PinsAreKeptAndPrinted) {
   Spec spec = *read(smallest + "[[shard.tensor]]\nname = \"*.down.weight\"\n"
                                "dims = '[{\"dp\"}, {?}]'\n")
