@@ -103,6 +103,17 @@ Key zeroGathered() {
   return key;
 }
 
+Key zeroReduce() {
+  Key key = word<Reduce>("zero", "reduce",
+                         [](Spec &s) -> Reduce & { return s.zero.reduce; });
+  key.print = [](const Spec &s) -> std::optional<std::string> {
+    if (s.zero.stage < 2)
+      return std::nullopt;
+    return tomlString(wordOf(s.zero.reduce));
+  };
+  return key;
+}
+
 Key pipelineSchedule() {
   std::string names;
   for (const Word<Schedule> &word : words<Schedule>())
@@ -225,6 +236,7 @@ void addParallelKeys(std::vector<Key> &keys) {
   keys.push_back(zeroStage());
   keys.push_back(zeroAxes());
   keys.push_back(zeroGathered());
+  keys.push_back(zeroReduce());
   keys.push_back(contextMethod());
   Key layout = word<layout::DimLayout>(
       "context", "layout",

@@ -91,6 +91,9 @@ struct TensorPin {
   std::string place; // where it is written: "spec.toml:12:1"
 };
 
+/// How often gradients of weights that are kept in parts are reduced.
+enum class Reduce { microbatch, step };
+
 /// How far state is split over ranks that would hold copies.
 struct Zero {
   uint32_t stage = 0; // 1: optimizer, 2: and gradients, 3: and weights
@@ -99,6 +102,8 @@ struct Zero {
   /// Stage 3: those of `axes` that a gathered weight stays split over. Over the
   /// others it is gathered once a step. Empty: it is gathered for each use.
   std::vector<std::string> inner;
+  /// From stage 2 on. `step`: until then a rank keeps whole gradients.
+  Reduce reduce = Reduce::microbatch;
 
   /// Axes that a weight is gathered over once a step.
   std::vector<std::string> gatheredOnce() const;

@@ -196,6 +196,12 @@ private:
       error("zero.gathered", "has no meaning in stage " +
                                  std::to_string(spec.zero.stage) +
                                  "; weights are gathered in stage 3 only");
+    if (spec.zero.stage < 2 && given("zero.reduce"))
+      error("zero.reduce", "has no meaning in stage " +
+                               std::to_string(spec.zero.stage) +
+                               ", where gradients are reduced once a step; "
+                               "write zero.stage = 2 or 3, or leave the line "
+                               "out");
     if (spec.zero.stage == 0 && given("zero.axes"))
       error("zero.axes", "has no meaning in stage 0; write zero.stage = 1, 2 "
                          "or 3, or leave the line out");

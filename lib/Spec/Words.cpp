@@ -43,6 +43,12 @@ template <> std::span<const Word<WeightCasts>> words() {
   return list;
 }
 
+template <> std::span<const Word<Reduce>> words() {
+  static constexpr Word<Reduce> list[] = {{"microbatch", Reduce::microbatch},
+                                          {"step", Reduce::step}};
+  return list;
+}
+
 template <> std::span<const Word<Recompute>> words() {
   static constexpr Word<Recompute> list[] = {
       {"none", Recompute::none},

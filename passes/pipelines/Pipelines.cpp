@@ -149,6 +149,7 @@ void buildShard(OpPassManager &passes, const spec::Spec &spec) {
   states.axes.assign(zero.inner.begin(), zero.inner.end());
   llvm::append_range(states.axes,
                      zero.inner.empty() ? zero.axes : zero.gatheredOnce());
+  states.wholeGradients = zero.reduce == spec::Reduce::step;
   passes.addPass(sharding::createShardStatesPass(states));
   // The optimizer works on state, so it comes after state has its shardings.
   passes.addPass(sharding::createPropagatePass(

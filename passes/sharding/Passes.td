@@ -77,7 +77,8 @@ def ShardStatesPass : Pass<"sharding-shard-states", "::mlir::ModuleOp"> {
     `@update`. After: every
     `parameter`, `accumulate`, `assign` and `state` has `mesh.stored`, which
     from stage 1 on splits optimizer state further over `axes`, from stage 2
-    gradients, from stage 3 weights. Values read in `@update` have the sharding
+    gradients (not with `whole-gradients`, so that microbatches add up and
+    `@update` reduces), from stage 3 weights. Values read in `@update` have the sharding
     of the optimizer's state.
 
     ```mlir
@@ -99,6 +100,7 @@ def ShardStatesPass : Pass<"sharding-shard-states", "::mlir::ModuleOp"> {
   }];
   let options = [
     Option<"stage", "stage", "unsigned", "0", "ZeRO stage, 0 to 3">,
+    Option<"wholeGradients", "whole-gradients", "bool", "false", "whether gradients stay whole until the update, whatever the stage">,
     ListOption<"axes", "axes", "std::string", "mesh axes over which state is split, major first">];
   let dependentDialects = ["::meshwork::mesh::MeshDialect"];
 }

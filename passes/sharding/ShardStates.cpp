@@ -103,7 +103,9 @@ private:
     unsigned splitFrom = kind == StateKind::weight     ? 3
                          : kind == StateKind::gradient ? 2
                                                        : 1;
-    return stage >= splitFrom ? known->second.split : known->second.compute;
+    bool isWhole = kind == StateKind::gradient && wholeGradients;
+    return stage >= splitFrom && !isWhole ? known->second.split
+                                          : known->second.compute;
   }
 
   /// One number for a whole parameter is on all its ranks, and what is kept for

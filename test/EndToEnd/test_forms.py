@@ -64,6 +64,16 @@ class Forms(unittest.TestCase):
         self.assertEqual(self.sent(plan)["reduce_scatter", "dp"], 2 * SCATTERED)
         self.assertEqual(self.sent(plan)["all_gather", "dp"], COUNT)
 
+    def test_zero_reduces_once_a_step(self):
+        """(N-1)/N of the sums of all microbatches, which are f32, whatever their number; and the memory of ZeRO-1."""
+        for micro in (2, 1):
+            first = self.plan(["dp=2"], "zero.stage=1", micro=micro)
+            for stage in (2, 3):
+                with self.subTest(stage=stage, micro=micro):
+                    plan = self.plan(["dp=2"], f"zero.stage={stage}", "zero.reduce=step", micro=micro)
+                    self.assertEqual(self.sent(plan)["reduce_scatter", "dp"], 4 * COUNT // 2)
+                    self.assertEqual(*(p["memory_per_rank_bytes"]["gradients"] for p in (first, plan)))
+
     def test_zero_3(self):
         """3M: a gather in each pass and one reduce_scatter. The table's weights are not read in
         the backward pass, and the head's two passes are one."""

@@ -260,7 +260,8 @@ class Layout:
         axes = {"axes": [self.names[axis] for axis in some]} if stage and named else {}
         if stage == 3 and axes and len(some) > 1 and beside(some, "hierarchy").random() < 0.7:
             gathered = {"gathered": self._named(beside(some, stage).sample(some, len(some) - 1))}
-        return {"stage": stage, **gathered, **axes}
+        reduce = {"reduce": beside(stage, some, sizes).choice(("microbatch", "step"))} if stage > 1 else {}
+        return {"stage": stage, **gathered, **reduce, **axes}
 
     def _offload(self, sizes):
         own = beside(self.model.config, sizes, "offload")

@@ -214,6 +214,8 @@ void RandomSpec::drawZero() {
     zero += "axes = [" + quoted(over) + "]\n";
   if (stage == 3 && over.size() > 1 && dice.chance(60))
     zero += "gathered = [" + quoted({over[dice.below(over.size())]}) + "]\n";
+  if (stage > 1 && !over.empty() && dice.chance(30))
+    zero += "reduce = \"step\"\n";
 }
 
 } // namespace meshwork::interpreter

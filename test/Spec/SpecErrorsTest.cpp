@@ -473,6 +473,8 @@ TEST(SpecErrors, NotSupportedNamesTheWayOut) {
                  "pipeline.layers: has no meaning without a pipeline");
   expectSetError("zero.gathered=keep",
                  "zero.gathered: has no meaning in stage 0");
+  expectSetError("zero.reduce=step", "zero.reduce: has no meaning in stage 0, "
+                                     "where gradients are reduced once a step");
   expectSetError("overlap.bucket=1 B", "overlap.bucket: found");
   expectSetError("recompute.policy=auto",
                  "recompute.policy: \"auto\" takes what fits "

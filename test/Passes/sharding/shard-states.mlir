@@ -2,6 +2,7 @@
 // RUN: meshwork-opt %s -sharding-shard-states='stage=1 axes=dp' | FileCheck %s --check-prefix=STAGE1
 // RUN: meshwork-opt %s -sharding-shard-states='stage=2 axes=dp' | FileCheck %s --check-prefix=STAGE2
 // RUN: meshwork-opt %s -sharding-shard-states='stage=3 axes=dp' | FileCheck %s --check-prefix=STAGE3
+// RUN: meshwork-opt %s -sharding-shard-states='stage=3 axes=dp whole-gradients' | FileCheck %s --check-prefixes=STAGE3,WHOLE
 // RUN: meshwork-opt %s -sharding-shard-states='stage=3 axes=tp' | FileCheck %s --check-prefix=SAME
 
 #fe = #transformer.dims<ffn, embed>
@@ -24,6 +25,7 @@ func.func @microbatch() {
   %longest = transformer.parameter "longest" init <constant, 1.0> {mesh.shardings = [#mesh.sharding<[{}, {}]>]} : tensor<3x7xf32, #qe>
   // STAGE1: accumulate gradient "w", {{.*}}mesh.stored = #mesh.sharding<[{"tp"}, {}]>
   // STAGE2: accumulate gradient "w", {{.*}}mesh.stored = #mesh.sharding<[{"tp", "dp"}, {}]>
+  // WHOLE: accumulate gradient "w", {{.*}}mesh.stored = #mesh.sharding<[{"tp"}, {}]>
   transformer.accumulate gradient "w", %w : tensor<16x6xf32, #fe>
   return
 }
@@ -34,6 +36,7 @@ func.func @update() {
   %m = transformer.state master "w" : tensor<16x6xf32, #fe>
   // STAGE1: state gradient "w" {{.*}}mesh.shardings = [#mesh.sharding<[{"tp", "dp"}, {}]>], mesh.stored = #mesh.sharding<[{"tp"}, {}]>
   // STAGE2: state gradient "w" {{.*}}mesh.shardings = [#mesh.sharding<[{"tp", "dp"}, {}]>], mesh.stored = #mesh.sharding<[{"tp", "dp"}, {}]>
+  // WHOLE: state gradient "w" {{.*}}mesh.shardings = [#mesh.sharding<[{"tp", "dp"}, {}]>], mesh.stored = #mesh.sharding<[{"tp"}, {}]>
   %g = transformer.state gradient "w" : tensor<16x6xf32, #fe>
   // STAGE2: assign master "w", {{.*}}mesh.stored = #mesh.sharding<[{"tp", "dp"}, {}]>
   transformer.assign master "w", %m : tensor<16x6xf32, #fe>
