@@ -80,10 +80,9 @@ std::vector<Mistake> noAxes(const Value &value) {
 }
 
 Key zeroGathered() {
-  Key key = choice(
-      "zero", "gathered", {"free", "keep"},
-      [](Spec &s, const std::string &t) { s.zero.keepGathered = t == "keep"; },
-      {});
+  Key key = word<Gathered>("zero", "gathered", [](Spec &s) -> Gathered & {
+    return s.zero.gathered;
+  });
   key.expected += ", or an array of axes of zero.axes";
   key.mistakes = noAxes;
   key.read = [word = key.read](const Value &value, Spec &spec) {
@@ -98,7 +97,7 @@ Key zeroGathered() {
       return std::nullopt;
     if (!s.zero.inner.empty())
       return tomlStrings(s.zero.inner);
-    return tomlString(s.zero.keepGathered ? "keep" : "free");
+    return tomlString(wordOf(s.zero.gathered));
   };
   return key;
 }

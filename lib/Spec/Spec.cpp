@@ -81,6 +81,11 @@ std::vector<std::string> Zero::gatheredOnce() const {
   return once;
 }
 
+bool Zero::hasChoice() const {
+  return (stage == 3 && gathered == Gathered::byCost) ||
+         (stage >= 2 && reduce == Reduce::byCost);
+}
+
 bool Spec::splits(const std::string &dim) const {
   for (const ShardRule &rule : shard)
     for (const Axis &axis : mesh)
@@ -167,6 +172,10 @@ std::map<std::string, std::string> withoutBudget(const Spec &spec) {
         text + "choose none, selective, offload or full";
   if (spec.batch.micro == 0)
     wrong["batch.micro"] = text + "a number of sequences";
+  if (spec.zero.gathered == Gathered::byCost)
+    wrong["zero.gathered"] = text + "choose free, keep or axes of zero.axes";
+  if (spec.zero.reduce == Reduce::byCost)
+    wrong["zero.reduce"] = text + "choose microbatch or step";
   return wrong;
 }
 

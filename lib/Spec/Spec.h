@@ -91,14 +91,18 @@ struct TensorPin {
   std::string place; // where it is written: "spec.toml:12:1"
 };
 
+/// What becomes of a gathered weight between its uses; `byCost`, "auto", is
+/// what takes least time of what fits.
+enum class Gathered { free, keep, byCost };
+
 /// How often gradients of weights that are kept in parts are reduced.
-enum class Reduce { microbatch, step };
+enum class Reduce { microbatch, step, byCost };
 
 /// How far state is split over ranks that would hold copies.
 struct Zero {
   uint32_t stage = 0; // 1: optimizer, 2: and gradients, 3: and weights
-  std::vector<std::string> axes; // empty in stage 0 only
-  bool keepGathered = false; // stage 3: from the forward pass to the backward
+  std::vector<std::string> axes;      // empty in stage 0 only
+  Gathered gathered = Gathered::free; // stage 3
   /// Stage 3: those of `axes` that a gathered weight stays split over. Over the
   /// others it is gathered once a step. Empty: it is gathered for each use.
   std::vector<std::string> inner;
@@ -107,6 +111,8 @@ struct Zero {
 
   /// Axes that a weight is gathered over once a step.
   std::vector<std::string> gatheredOnce() const;
+  /// Whether some key is "auto" that means something in this stage.
+  bool hasChoice() const;
 };
 
 struct Batch {

@@ -43,9 +43,17 @@ template <> std::span<const Word<WeightCasts>> words() {
   return list;
 }
 
+template <> std::span<const Word<Gathered>> words() {
+  static constexpr Word<Gathered> list[] = {{"free", Gathered::free},
+                                            {"keep", Gathered::keep},
+                                            {"auto", Gathered::byCost}};
+  return list;
+}
+
 template <> std::span<const Word<Reduce>> words() {
   static constexpr Word<Reduce> list[] = {{"microbatch", Reduce::microbatch},
-                                          {"step", Reduce::step}};
+                                          {"step", Reduce::step},
+                                          {"auto", Reduce::byCost}};
   return list;
 }
 

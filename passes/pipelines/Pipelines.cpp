@@ -238,7 +238,7 @@ void buildRecompute(OpPassManager &passes, const spec::Spec &spec) {
   memory::RecomputePassOptions options;
   std::vector<spec::Recompute> policies = policiesOf(spec);
   options.policies.assign(policies.begin(), policies.end());
-  options.keepGathered = spec.zero.keepGathered;
+  options.keepGathered = spec.zero.gathered == spec::Gathered::keep;
   ofEachRank(passes, spec).addPass(memory::createRecomputePass(options));
 }
 

@@ -167,7 +167,7 @@ private:
     spec::Spec &spec = small.spec;
     spec.collectives.clear();
     spec.memoryPerRankBytes.reset();
-    if (large.recompute == spec::Recompute::byBudget)
+    if (large.recompute == spec::Recompute::byBudget || large.zero.hasChoice())
       spec.memoryPerRankBytes = uint64_t{1} << 40; // it asks for a limit
     if (spec.offload.optimizer || spec.mayOffloadActivations())
       spec.offload.windowBytes = 1024; // so that several windows follow

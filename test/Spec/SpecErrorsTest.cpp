@@ -448,8 +448,12 @@ TEST(SpecErrors, AxesThatWeightsStaySplitOver) {
                 "is left to gather once a step: that is \"free\""));
   EXPECT_THAT(errorsWith("[3]"), HasSubstr("zero.gathered: found"));
   EXPECT_THAT(errorsWith("fre"),
-              HasSubstr("expected \"free\" or \"keep\", or an array of axes of "
-                        "zero.axes"));
+              HasSubstr("expected \"free\", \"keep\" or \"auto\", or an array "
+                        "of axes of zero.axes"));
+  EXPECT_THAT(errorsWith("auto"),
+              HasSubstr("zero.gathered: \"auto\" takes what fits "
+                        "expect.memory_per_rank, or the memory.capacity of "
+                        "target.machine, which are missing"));
   EXPECT_THAT(errorsWith("[\"fsdp\"]", "2"),
               HasSubstr("zero.gathered: has no meaning in stage 2"));
 }

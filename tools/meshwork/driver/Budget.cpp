@@ -59,6 +59,12 @@ std::vector<Change> changesOf(const spec::Spec &spec) {
   };
   addPolicy(spec::Recompute::selective, "computes attention and norms again");
   addPolicy(spec::Recompute::full, "computes the forward pass again");
+  if (spec.zero.stage == 3 && !spec.zero.gatheredOnce().empty())
+    changes.push_back(
+        {"zero.gathered", "free", "gathers weights over all axes each time"});
+  if (spec.zero.reduce == spec::Reduce::step)
+    changes.push_back(
+        {"zero.reduce", "microbatch", "reduces gradients in each microbatch"});
   addStage(3, "sends weights twice more each microbatch");
   if (!spec.offload.optimizer)
     changes.push_back({"offload.optimizer", "true",

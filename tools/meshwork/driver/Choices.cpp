@@ -10,6 +10,7 @@
 #include "tools/meshwork/driver/FitLayers.h"
 #include "tools/meshwork/driver/FitRecompute.h"
 #include "tools/meshwork/driver/FitSchedule.h"
+#include "tools/meshwork/driver/FitZero.h"
 #include "llvm/ADT/STLExtras.h"
 #include "llvm/Support/Format.h"
 
@@ -89,6 +90,24 @@ LogicalResult chooseExchange(ModuleOp module, spec::Spec &spec, Said &said) {
   return success();
 }
 
+/// How weights and gradients are stored, as the spec writes it.
+LogicalResult chooseZero(ModuleOp module, spec::Spec &spec, Said &said) {
+  if (!spec.zero.hasChoice())
+    return success();
+  FailureOr<ZeroChoice> choice = fitZero(module, spec);
+  if (failed(choice))
+    return failure();
+  spec.zero = choice->zero;
+  say(said, [&](auto &os) {
+    for (const char *key : {"zero.gathered", "zero.reduce"})
+      if (std::optional<std::string> value = spec::valueOf(spec, key))
+        os << key << " = " << *value << "; ";
+    os << "a step should take "
+       << llvm::format("%.3g ms", choice->seconds * 1e3);
+  });
+  return success();
+}
+
 LogicalResult chooseStages(ModuleOp module, spec::Spec &spec, Said &said,
                            OwningOpRef<ModuleOp> &finished) {
   if (failed(fitLayers(module, spec, finished)))
@@ -139,7 +158,8 @@ LogicalResult chooseBefore(StringRef phase, ModuleOp module, spec::Spec &spec,
                            Said &said, OwningOpRef<ModuleOp> &finished) {
   if (phase == "shard")
     return success(succeeded(chooseContext(module, spec, said)) &&
-                   succeeded(chooseExchange(module, spec, said)));
+                   succeeded(chooseExchange(module, spec, said)) &&
+                   succeeded(chooseZero(module, spec, said)));
   if (phase == "pipeline")
     return chooseStages(module, spec, said, finished);
   if (phase == "recompute")

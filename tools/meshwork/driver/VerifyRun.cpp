@@ -11,6 +11,7 @@
 #include "passes/verify/Shrink.h"
 #include "tools/meshwork/driver/Choices.h"
 #include "tools/meshwork/driver/Files.h"
+#include "tools/meshwork/driver/FitZero.h"
 #include "tools/meshwork/driver/Guard.h"
 #include "tools/meshwork/driver/Model.h"
 #include "tools/meshwork/driver/SpecErrors.h"
@@ -207,6 +208,21 @@ private:
       vary("experts.exchange",
            std::array{Exchange::gathered, Exchange::allToAll},
            [](spec::Spec &of, Exchange value) { of.experts.exchange = value; });
+    if (small.spec.zero.hasChoice())
+      all = withWaysOfZero(all);
+    return all;
+  }
+
+  static std::vector<Choice> withWaysOfZero(ArrayRef<Choice> choices) {
+    std::vector<Choice> all;
+    for (const Choice &one : choices)
+      for (const spec::Zero &way : waysOfZero(one.spec)) {
+        Choice &choice = all.emplace_back(one);
+        choice.spec.zero = way;
+        for (std::string key : {"zero.gathered", "zero.reduce"})
+          if (auto value = spec::valueOf(choice.spec, key))
+            choice.name += key + " " + *value + ": ";
+      }
     return all;
   }
 
