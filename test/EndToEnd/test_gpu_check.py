@@ -149,7 +149,7 @@ class Running(unittest.TestCase):
     def test_a_rival_that_does_not_end_leaves_what_it_has(self):
         line = json.dumps({"way": "eager", "step_ms": 30.0, "micro": 8, "attention": "flash", "torch": "2"})
         rival = rivals.Rival("llama-1b", "none", False)
-        self.assertEqual(list(rival.ours), ["llama-1b", "llama-1b-fp8", "llama-1b-fp8-delayed"])
+        self.assertEqual(list(rival.ours), ["llama-1b", "llama-1b-fp8", "llama-1b-fp8-delayed", "llama-1b-offloaded"])
         rival.ours["llama-1b"].step_ms, rival.ours["llama-1b-fp8"].step_ms = 20.0, 15.0
         ends = subprocess.CompletedProcess([], 124, f"{line}\n", "did not end in 210 s")
         report = self.report()
@@ -273,7 +273,7 @@ class Whole(unittest.TestCase):
         self.assertIn("wgmma shapes", kinds["ok"])
         self.assertIn("copies to the host", kinds["ok"])
         self.assertIn("counted turns", kinds["ok"])
-        self.assertEqual(len([x for x in kinds["ok"] if x.startswith("ranks")]), 6)
+        self.assertEqual(len([x for x in kinds["ok"] if x.startswith("ranks")]), 8)
         self.assertIn("pytorch gpt2-124m PyTorch", kinds["not run"])
         self.assertEqual([x["step_ms"] > 0 for x in self.rows if x["what"] == "pytorch llama-1b-fp8 step"], [True])
         self.assertIn("speed gpt2-1.5b step", kinds["not run"])

@@ -11,6 +11,8 @@ LAYOUTS = {
     "tp2-sp": ({"tp": 2}, {"shard": {"residual_sequence": ["tp"]}}),
     "zero1": ({"dp": 2}, {"zero": {"stage": 1}}),
     "zero3": ({"dp": 2}, {"zero": {"stage": 3}}),
+    "zero1-offloaded": ({"dp": 2}, {"zero": {"stage": 1}, "recompute": {"policy": "offload"},
+                                    "offload": {"optimizer": True, "window": "16 KiB"}}),
     "dp2-tp2-zero3": ({"dp": 2, "tp": 2}, {"zero": {"stage": 3},
                                             "shard": {"residual_sequence": ["tp"]}}),
     **{f"cp2-{method}-{layout}": ({"cp": 2}, {"context": {"method": method, "layout": layout}, **CP})
@@ -90,6 +92,8 @@ TIMED = {
                      "against": "llama-1b"},
     "llama-1b-fp8-delayed": {"from": "llama-30m", "changes": LLAMA_1B, "batch": 8,
                              "precision": "fp8-delayed", "against": "llama-1b"},
+    "llama-1b-offloaded": {"from": "llama-30m", "changes": LLAMA_1B, "batch": 8, "against": "llama-1b",
+                           "sections": {"offload": {"optimizer": True}}},
     "mixture": {"from": "mixtral", "changes": QWEN3_30B_LAYERS, "batch": 8, "against": None},
 }
 MACHINE = "h100x8"
@@ -129,7 +133,7 @@ def config(example, changes):
 # Of a small bundle, which an emulator runs.
 SMALL = {"compared": {"gpt2-124m": ["bf16", "fp8"], "llama-30m-documents": ["bf16"],
                       "llama-30m-ring": ["bf16"], "llama-30m-delayed": ["fp8-delayed"], "mixtral-exchanged": ["bf16"]},
-         "layouts": ["one", "dp2-tp2-zero3", "ep2-exchanged"], "timed": ["gpt2-124m", "llama-1b-fp8", "mixture"],
+         "layouts": ["one", "dp2-tp2-zero3", "zero1-offloaded", "ep2-exchanged"], "timed": ["gpt2-124m", "llama-1b-fp8", "mixture"],
          "attention": ["attention-64-1024"]}
 
 

@@ -80,7 +80,7 @@ def timed_plan(out, small, name, case):
     batch = cases.batch(case, small)
     spec = sections({"dp": 1}, batch, case.get("micro", batch), cases.sequence(small, case), "bf16", "cuda",
                     gpu_arch(small), recompute={"policy": "auto"}, target={"machine": cases.MACHINE},
-                    precision=cases.PRECISIONS[case.get("precision", "bf16")])
+                    precision=cases.PRECISIONS[case.get("precision", "bf16")], **case.get("sections", {}))
     origin, changes = cases.model(case, small)
     config = cases.config(example(origin), changes)
     compile_plan(out, f"timed-{name}", config, spec)
