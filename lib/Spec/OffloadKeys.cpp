@@ -90,9 +90,22 @@ public:
             "has nothing to move: " + quote(spec.optimizer.kind) +
                 " with these settings keeps no states, and weights in f32 are "
                 "their own masters; leave the line out");
+    if (spec.device == Device::cpu && sound({"target.device"}))
+      warnOfOneMemory();
   }
 
 private:
+  void warnOfOneMemory() {
+    for (auto [key, moves] :
+         {std::pair("offload.optimizer", spec.offload.optimizer),
+          {"recompute.policy", spec.recompute == Recompute::offload},
+          {"offload.activations", spec.offload.activations}})
+      if (moves)
+        warn(key, "saves nothing with target.device \"cpu\", whose memory is "
+                  "the host's: data is copied within it. Leave the line out, "
+                  "or set target.device to \"cuda\"");
+  }
+
   bool keepsNothing() const {
     if (!sound({"optimizer.kind", "precision.compute"}) ||
         spec.compute != Type::f32)

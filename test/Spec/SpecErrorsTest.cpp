@@ -599,6 +599,16 @@ TEST(SpecErrors, OfOffloading) {
                  "offload.optimizer: not supported by this version: \"nvme\"; "
                  "states can lie in the host's memory, not on disks; write "
                  "true");
+  Result onCpu = parse(good, "s.toml",
+                       {"offload.optimizer=true", "recompute.policy=offload"});
+  EXPECT_TRUE(onCpu.spec);
+  for (const char *key : {"offload.optimizer", "recompute.policy"})
+    EXPECT_THAT(textOf(onCpu.diagnostics),
+                HasSubstr("warning: " + std::string(key) +
+                          ": saves nothing with target.device \"cpu\""));
+  EXPECT_TRUE(
+      parse(good, "s.toml", {"offload.optimizer=true", "target.device=cuda"})
+          .diagnostics.empty());
   for (const char *lone :
        {"offload.window=1 MiB", "offload.host_memory_per_rank=1 GiB"})
     EXPECT_THAT(errorsOf(good, {lone}),
