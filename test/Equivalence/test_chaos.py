@@ -56,7 +56,8 @@ class Chaos(unittest.TestCase):
         cls.space = tools.Workspace()
         cls.addClassCleanup(cls.space.close)
         cls.plan = cls.space.compile(CONFIG, tools.spec(BATCH, 1, SEQUENCE, dp=2,
-                                                        zero={"stage": 2}))
+                                                        zero={"stage": 2},
+                                                        offload={"optimizer": True, "window": "4 KiB"}))
         weights = dict(safetensors.read(cls.space.initial_weights(cls.plan)))
         weights["model.embed_tokens.weight"] = weights["model.embed_tokens.weight"].copy()
         weights["model.embed_tokens.weight"][BAD_TOKEN] = np.inf
