@@ -268,7 +268,7 @@ class Tokenize(unittest.TestCase):
         done = self.call("tokenizer.json", "long.txt", "-o", "x.bin", before=("bash", "-c", 'ulimit -f 100; exec "$@"', "bash"))
         self.assertEqual(done.returncode, 74, done.stderr)
         self.assertEqual(sorted(os.listdir(self.folder)), before)
-        self.write("tokenizer.json", json.dumps({"vocabulary": 257, "seconds": 4}))
+        self.write("tokenizer.json", json.dumps({"vocabulary": 257, "seconds": 10}))
         process = subprocess.Popen([str(shell.BIN / "meshwork"), "tokenize", "tokenizer.json", "long.txt", "-o", "x.bin"],
                                    cwd=self.folder, env=self.environment, stderr=subprocess.PIPE)
         deadline = time.monotonic() + 20
