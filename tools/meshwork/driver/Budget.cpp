@@ -66,7 +66,7 @@ std::vector<Change> changesOf(const spec::Spec &spec) {
     changes.push_back(
         {"zero.reduce", "microbatch", "reduces gradients in each microbatch"});
   addStage(3, "sends weights twice more each microbatch");
-  if (!spec.offload.optimizer && spec.device == spec::Device::cuda)
+  if (!spec.offload.optimizer && spec.device != spec::Device::cpu)
     changes.push_back({"offload.optimizer", "true",
                        "moves the optimizer's states to the host and back"});
   for (uint32_t micro = spec.batch.micro; micro % 2 == 0;) {
