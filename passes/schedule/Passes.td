@@ -69,9 +69,10 @@ def OffloadStatesPass : Pass<"schedule-offload-states", "::mlir::ModuleOp"> {
     Before: masters and what the optimizer keeps lie on the device. After: they
     lie in the host's memory. The list `update` copies them to a window on the
     device in front of the instructions that use them, and back behind these.
-    States that follow each other share a window until it has `window-bytes`. There are two windows, in turns, so that one can be brought
-    while the other is in use (-schedule-overlap). What other lists use too, such
-    as an f32 weight that is its own master, stays on the device.
+    States that follow each other share a window until it has `window-bytes`.
+    There are two windows, in turns, so that one can be brought while the other
+    is in use (-schedule-overlap). What other lists use too, such as an f32
+    weight that is its own master, stays on the device.
     ```mlir
     // meshwork-opt -schedule-offload-states
     !b = memref<64xi8>

@@ -30,8 +30,8 @@ public:
   /// The element at `place`; null if these bytes do not hold it.
   const double *find(uint64_t place, Element element) const;
   void write(uint64_t place, Element element, double value);
-  /// What one buffer has here becomes another's there; of bytes that hold
-  /// nothing of it, nothing. They do not meet.
+  /// What one buffer has at `from` another one has at `to` then. Bytes that
+  /// hold nothing of the first hold nothing there. The two do not meet.
   struct Site {
     uint64_t place;
     uint32_t buffer;

@@ -16,10 +16,10 @@ struct Said {
 };
 
 /// Puts into `spec` what is chosen just before the phase of this name, for
-/// `module` as the phase before leaves it: before "shard" `context.method`,
-/// `experts.exchange`, `zero.gathered` and `zero.reduce`, before "pipeline" its
-/// layers and what its schedule goes by, before "recompute" a policy for each
-/// layer; each where the spec says "auto". Where layers differ in
+/// `module` as the phase before leaves it; each where the spec says "auto".
+/// Before "shard" that is `context.method`, `experts.exchange`, `zero.gathered`
+/// and `zero.reduce`. Before "pipeline" it is its layers, and what its schedule
+/// goes by; before "recompute" a policy for each layer. Where layers differ in
 /// `experts.exchange`, their ops say it and the spec stays. What was chosen is
 /// added to `said`. Where that took a copy through all phases that are left, as
 /// the plan has it, it is put into `finished`. Fails when a copy does not

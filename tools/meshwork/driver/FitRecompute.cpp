@@ -55,7 +55,8 @@ private:
   static constexpr int64_t parts = 4;
 
   bool fits(const Trial &trial) const { return trial.bytes <= budget; }
-  /// What fits, then what is faster; of what does not, what needs less.
+  /// What fits is better. Where both fit, the faster is; where none does, the
+  /// smaller.
   bool isBetter(const Trial &a, const Trial &b) const {
     if (fits(a) != fits(b))
       return fits(a);
