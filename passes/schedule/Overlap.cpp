@@ -21,12 +21,6 @@ using namespace mlir;
 namespace meshwork::schedule {
 #define GEN_PASS_DEF_OVERLAPPASS
 #include "passes/schedule/Passes.h.inc"
-
-bool reachesHost(Operation *instruction) {
-  return llvm::any_of(instruction->getOperands(),
-                      [](Value view) { return bufferOf(view).getOnHost(); });
-}
-
 namespace {
 
 constexpr int64_t maxChannels = 8; // Plan.fbs
@@ -42,6 +36,12 @@ int64_t bytesOf(ValueRange views) {
   }
   return sum;
 }
+/// Whether one of its views lies in the host's memory.
+bool reachesHost(Operation *instruction) {
+  return llvm::any_of(instruction->getOperands(),
+                      [](Value view) { return bufferOf(view).getOnHost(); });
+}
+
 /// What may run on a channel: collectives, and copies from and to the host's
 /// memory.
 bool movesData(Operation *op) {

@@ -21,9 +21,6 @@ struct OverlapSettings {
   }
 };
 
-/// Whether one of its views lies in the host's memory.
-bool reachesHost(::mlir::Operation *instruction);
-
 /// The instructions of a list; a repeat is one here.
 ::llvm::SmallVector<::mlir::Operation *> stepsOf(ListOp list);
 
