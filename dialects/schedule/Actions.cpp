@@ -150,22 +150,31 @@ static void appendActions(ArrayRef<int32_t> rows, ArrayRef<ListOp> lists,
       llvm::append_range(table, rows.take_front(numbersOfAction));
 }
 
-void createActions(OpBuilder &builder, ProgramOp program, ModuleOp rank) {
+void createActions(OpBuilder &builder, ProgramOp program,
+                   ActionTableAttr rows) {
   SmallVector<int32_t> table;
   SmallVector<ListOp> lists = listsOf(program);
   if (listOf(program, ListKind::step))
     append(table, ListKind::step, 0, 0);
-  if (auto rows = rank->getAttrOfType<ActionTableAttr>(actionTableName))
+  if (rows)
     appendActions(rows.getTable(), lists, table);
   else
     appendOneMicrobatch(lists, table);
-  rank->removeAttr(actionTableName);
   for (ListOp list : lists)
     if (list.getKind() != ListKind::once && list.getKind() != ListKind::step &&
         !plan::isOfMicrobatch(static_cast<plan::ListKind>(list.getKind())))
       append(table, list.getKind(), list.getStage(), 0);
   builder.setInsertionPointToEnd(&program.getBody().front());
   ActionsOp::create(builder, program.getLoc(), table);
+}
+
+std::string nameOfTransfer(ListKind kind, int64_t stage) {
+  bool isForward = kind == ListKind::send || kind == ListKind::recv,
+       isSend = kind == ListKind::send || kind == ListKind::send_grad;
+  return (Twine(isForward ? "activations " : "gradients ") +
+          (isSend ? "to" : "from") + " stage " +
+          Twine(isForward == isSend ? stage + 1 : stage - 1))
+      .str();
 }
 
 /// As many as the table names: it stands for them.

@@ -80,11 +80,16 @@ inline constexpr ::llvm::StringLiteral actionTableName =
     "schedule.action_table";
 void setActionTable(::mlir::ModuleOp rank,
                     ::llvm::ArrayRef<schedules::Action> actions);
+/// What the module of a rank that stands for others carries, and then its
+/// program: an EqualRankAttr for each of them (-pipeline-fold-ranks).
+inline constexpr ::llvm::StringLiteral equalRanksName = "schedule.equal_ranks";
 /// The table of actions at the end of `program`: the `step`, lists of
-/// microbatches in the order that `rank` carries, which is taken from it, and
-/// the update. Without one there is one microbatch, whose lists run as they
-/// stand.
+/// microbatches in the order of `rows`, and the update. Without them there is
+/// one microbatch, whose lists run as they stand.
 void createActions(::mlir::OpBuilder &builder, ProgramOp program,
-                   ::mlir::ModuleOp rank);
+                   ActionTableAttr rows);
+/// What the send or receive in a list is called: "activations to stage 3" in
+/// that of stage 2.
+::std::string nameOfTransfer(ListKind kind, int64_t stage);
 
 } // namespace meshwork::schedule

@@ -95,6 +95,24 @@ def Schedule_ActionTableAttr : AttrDef<Schedule_Dialect, "ActionTable"> {
   let assemblyFormat = "`<` custom<Actions>($table) `>`";
 }
 
+def Schedule_EqualRankAttr : AttrDef<Schedule_Dialect, "EqualRank"> {
+  let mnemonic = "equal_rank";
+  let summary = "A rank whose step is equal to another's but for names and numbers";
+  let description = [{
+    One of the list `schedule.equal_ranks` of the module, and then of the program,
+    of the rank that stands for it: its coordinate, the order of its actions, and
+    in pairs what becomes what: the begin of parameters' names, numbers of
+    layers, of stages and of the ranks that it talks to.
+    ```mlir
+    module attributes {schedule.equal_ranks = [#schedule.equal_rank<2, [1F0, 1B0], ["h.0", "h.1"],
+      layers = [0, 1], stages = [0, 1], peers = [1, 2]>]} {}
+    ```
+  }];
+  let parameters = (ins "int64_t":$coordinate, "::mlir::DenseI32ArrayAttr":$table, "::mlir::ArrayAttr":$names,
+                        "::mlir::DenseI64ArrayAttr":$layers, "::mlir::DenseI64ArrayAttr":$stages, "::mlir::DenseI64ArrayAttr":$peers);
+  let assemblyFormat = "`<` $coordinate `,` custom<Actions>($table) `,` $names `,` struct($layers, $stages, $peers) `>`";
+}
+
 def Schedule_ShiftAttr : AttrDef<Schedule_Dialect, "Shift"> {
   let mnemonic = "shift";
   let summary = "Bytes that a rank's index along axes, major first, moves a view by";

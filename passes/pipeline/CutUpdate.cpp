@@ -2,6 +2,8 @@
 #include "dialects/mesh/Mesh.h"
 #include "dialects/transformer/Facts.h"
 #include "mlir/Dialect/Arith/IR/Arith.h"
+#include "mlir/IR/ImplicitLocOpBuilder.h"
+#include "mlir/IR/Matchers.h"
 #include "passes/pipeline/Cut.h"
 #include "llvm/ADT/SmallBitVector.h"
 
@@ -33,6 +35,38 @@ bool isSum(Operation *op) {
          llvm::all_of(op->getOperands(), isComputed);
 }
 
+/// Whether a map adds up its operands, each once, and does nothing else.
+bool addsUp(MapOp map) {
+  Block &block = map.getBody().front();
+  auto adds = [](Operation &op) {
+    auto constant = dyn_cast<arith::ConstantOp>(op);
+    return isa<arith::AddFOp, YieldOp>(op) ||
+           (constant && matchPattern(constant.getResult(), m_AnyZeroFloat()));
+  };
+  auto isUsedOnce = [](auto value) { return value.hasOneUse(); };
+  return isSum(map) && llvm::all_of(block, adds) &&
+         llvm::all_of(block.getArguments(), isUsedOnce) &&
+         llvm::all_of(block.without_terminator(),
+                      [](Operation &op) { return op.hasOneUse(); });
+}
+
+/// The terms of a sum of sums, in order, and its maps, the root first.
+struct Sum {
+  explicit Sum(MapOp map) { add(map); }
+  void add(MapOp map) {
+    maps.push_back(map);
+    for (Value term : map->getOperands()) {
+      auto inner = term.getDefiningOp<MapOp>();
+      if (inner && inner->hasOneUse() && addsUp(inner))
+        add(inner);
+      else
+        terms.push_back(term);
+    }
+  }
+  SmallVector<MapOp> maps;
+  SmallVector<Value> terms;
+};
+
 /// Of a parameter; none of what is no parameter.
 ArrayRef<int64_t> ranksOf(const Coordinates &coordinates, StringRef parameter) {
   auto found = coordinates.find(parameter);
@@ -54,6 +88,7 @@ public:
   LogicalResult run() {
     addShared();
     prune();
+    flatten();
     addUpNumbers();
     return addUpNorm();
   }
@@ -182,11 +217,32 @@ private:
     for (unsigned i = sum->getNumOperands(); i-- > 0;) {
       if (!goes(sum->getOperand(i)))
         continue;
+      shortened.insert(sum);
       builder.setInsertionPointToStart(&terms);
       terms.getArgument(i).replaceAllUsesWith(arith::ConstantOp::create(
           builder, sum.getLoc(), builder.getF32FloatAttr(0)));
       terms.eraseArgument(i);
       sum->eraseOperand(i);
+    }
+  }
+
+  /// Makes sums that have lost terms anew: which of a model's terms stood
+  /// together would else tell ranks apart that are equal (FoldRanks.cpp).
+  void flatten() {
+    llvm::DenseSet<Operation *> known;
+    auto maps = llvm::to_vector(body().getOps<MapOp>());
+    for (MapOp map : llvm::reverse(maps)) {
+      if (known.contains(map) || !addsUp(map))
+        continue;
+      Sum sum(map);
+      known.insert(sum.maps.begin(), sum.maps.end());
+      if (llvm::none_of(sum.maps,
+                        [&](MapOp one) { return shortened.contains(one); }))
+        continue;
+      ImplicitLocOpBuilder b(map.getLoc(), map);
+      map->getResult(0).replaceAllUsesWith(buildSum(b, sum.terms));
+      for (MapOp one : sum.maps)
+        one.erase();
     }
   }
 
@@ -232,7 +288,7 @@ private:
   const Coordinates &coordinates;
   const Placement &placement;
   OpBuilder builder;
-  llvm::DenseSet<Operation *> gone, passed;
+  llvm::DenseSet<Operation *> gone, passed, shortened;
   llvm::DenseSet<Value> absent; // sums that mean nothing here
 };
 } // namespace

@@ -68,4 +68,76 @@ def CutStagesPass : Pass<"pipeline-cut-stages", "::mlir::ModuleOp"> {
   let dependentDialects = ["::meshwork::mesh::MeshDialect", "::meshwork::schedule::ScheduleDialect"];
 }
 
+def FoldRanksPass : Pass<"pipeline-fold-ranks", "::mlir::ModuleOp"> {
+  let summary = "Leaves one rank's module of those that are equal but for names and numbers";
+  let description = [{
+    Before: a module for each coordinate along the pipeline's axis
+    (-pipeline-cut-stages). After: where several are equal but for names of
+    parameters and numbers of layers, stages and peers, the first of them, with
+    what becomes what as `schedule.equal_ranks`. -schedule-lower hands that on to
+    the rank's program, and -pipeline-unfold-ranks makes the other programs.
+    Passes in between may not go by names, and by numbers of layers and stages
+    only by their order, which is the same. Layers that `policies` has recomputed
+    in different ways are different.
+    ```mlir
+    // meshwork-opt -pipeline-fold-ranks
+    !x = tensor<4xf32, #transformer.dims<embed>>
+    module {
+      module {
+        func.func @microbatch() {
+          %w = transformer.parameter "h.0.w" layer 0 init <constant, 1.0> : !x
+          return
+        }
+      }
+      module {
+        func.func @microbatch() {
+          %w = transformer.parameter "h.1.w" layer 1 init <constant, 1.0> : !x
+          return
+        }
+      }
+    }
+    // becomes
+    module attributes {schedule.equal_ranks = [#schedule.equal_rank<1, [], ["h.0", "h.1"], layers = [0, 1], ...>]} {
+    ...
+    %w = transformer.parameter "h.0.w" ...
+    ```
+  }];
+  let options = [
+    ListOption<"policies", "policies", "::meshwork::spec::Recompute", "of -memory-recompute: one for all layers, or one for each">
+  ];
+  let dependentDialects = ["::meshwork::schedule::ScheduleDialect"];
+}
+
+def UnfoldRanksPass : Pass<"pipeline-unfold-ranks", "::mlir::ModuleOp"> {
+  let summary = "Makes the programs of ranks that another one stands for";
+  let description = [{
+    Before: some `schedule.program` carries `schedule.equal_ranks`
+    (-pipeline-fold-ranks). After: a program for each coordinate, in their order,
+    each with names, numbers and actions of its own. Nothing else changes.
+    ```mlir
+    // meshwork-opt -pipeline-unfold-ranks
+    module {
+      schedule.program @rank0 along "pp" attributes {schedule.equal_ranks = [#schedule.equal_rank<1, [1F0], ["h.0", "h.1"],
+          layers = [0, 1], stages = [0, 1], peers = []>]} {
+        %w = schedule.buffer "h.0.w" weights persistent : memref<64xi8>
+        schedule.list forward {
+        }
+        schedule.actions [0F0]
+      }
+    }
+    // becomes
+    schedule.program @rank0 ...
+    ...
+    schedule.program @rank1 along "pp" {
+    ...
+    %w = schedule.buffer "h.1.w" ...
+    ...
+    schedule.list forward stage 1 {
+    ...
+    schedule.actions [1F0]
+    ```
+  }];
+  let dependentDialects = ["::meshwork::schedule::ScheduleDialect"];
+}
+
 #endif // MESHWORK_PIPELINE_PASSES

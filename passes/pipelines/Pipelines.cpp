@@ -344,7 +344,9 @@ void buildSchedule(OpPassManager &passes, const spec::Spec &spec) {
   if (isDone(spec.mergeLaunches, spec.device == spec::Device::cuda))
     passes.addPass(schedule::createMergeLaunchesPass());
 }
-void buildMemory(OpPassManager &passes, const spec::Spec &) {
+void buildMemory(OpPassManager &passes, const spec::Spec &spec) {
+  if (spec.stageRanks() > 1)
+    passes.addPass(pipeline::createUnfoldRanksPass());
   passes.addPass(memory::createPlanArenaPass());
 }
 
@@ -403,7 +405,14 @@ void buildFromFile(const Phase &phase, OpPassManager &passes,
 
 ArrayRef<Phase> phases() { return allPhases; }
 
-void addPhase(PassManager &passes, const Phase &phase, const spec::Spec &spec) {
+void addPhase(PassManager &passes, const Phase &phase, const spec::Spec &spec,
+              bool folds) {
+  if (folds && phase.name == "recompute" && spec.stageRanks() > 1) {
+    pipeline::FoldRanksPassOptions options;
+    std::vector<spec::Recompute> policies = policiesOf(spec);
+    options.policies.assign(policies.begin(), policies.end());
+    passes.addPass(pipeline::createFoldRanksPass(options));
+  }
   phase.build(passes, spec);
   passes.addPass(createGatePass(phase.name));
   passes.enableVerifier(false);

@@ -25,8 +25,11 @@ std::unique_ptr<mlir::Pass> createGatePass(llvm::StringRef phase = "");
 /// The passes of `phase` and its gate, which alone verifies. To verify after
 /// each pass, as `meshwork-opt` does, took a quarter of the compile time of a
 /// large model.
+///   folds  whether ranks of a pipeline that are equal but for names go through
+///          the phases from recompute to schedule as one, which is for callers
+///          that run all of them; `memory` finds each rank again
 void addPhase(mlir::PassManager &passes, const Phase &phase,
-              const spec::Spec &spec);
+              const spec::Spec &spec, bool folds = false);
 
 /// Loads every dialect that a model or a phase may use.
 void registerDialects(mlir::DialectRegistry &registry);

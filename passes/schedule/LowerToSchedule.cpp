@@ -96,7 +96,11 @@ struct LowerToSchedulePass
       if (failed(lower(module, program, kernels)))
         return signalPassFailure();
       OpBuilder atEnd(&getContext());
-      createActions(atEnd, program, module);
+      createActions(atEnd, program,
+                    module->getAttrOfType<ActionTableAttr>(actionTableName));
+      module->removeAttr(actionTableName);
+      if (Attribute others = module->getAttr(equalRanksName))
+        program->setAttr(equalRanksName, others);
     }
     if (isPipeline)
       for (ModuleOp module : ranks)

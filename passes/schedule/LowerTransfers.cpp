@@ -14,10 +14,9 @@ static bool isForward(mesh::Direction direction) {
   return direction == mesh::Direction::forward;
 }
 
-/// The instruction of a list, with the views of `values`; `what` is "to" or
-/// "from".
+/// The instruction of a list, with the views of `values`.
 template <typename Instruction, typename Op>
-static LogicalResult emitParts(Op op, ValueRange values, StringRef what,
+static LogicalResult emitParts(Op op, ValueRange values, ListKind kind,
                                int64_t stage, Lowering &to) {
   Views views(to);
   SmallVector<Value> parts;
@@ -29,9 +28,7 @@ static LogicalResult emitParts(Op op, ValueRange values, StringRef what,
   if (!views.areComplete())
     return failure();
   ProgramBuilder &builder = to.builder;
-  StringAttr source = builder.getStringAttr(
-      Twine(isForward(op.getDirection()) ? "activations " : "gradients ") +
-      what + " stage " + Twine(stage));
+  StringAttr source = builder.getStringAttr(nameOfTransfer(kind, stage));
   Instruction::create(builder, op.getLoc(), source, builder.i64(0),
                       builder.i64(bytes), op.getAxisAttr(),
                       builder.i64(op.getPeer()), parts);
@@ -40,21 +37,21 @@ static LogicalResult emitParts(Op op, ValueRange values, StringRef what,
 
 static LogicalResult emit(mesh::SendOp op, Lowering &to) {
   int64_t stage = currentList(to.builder).getStage();
-  bool forward = isForward(op.getDirection());
-  to.beginList(forward ? ListKind::send : ListKind::send_grad, stage);
-  return emitParts<schedule::SendOp>(op, op.getInputs(), "to",
-                                     forward ? stage + 1 : stage - 1, to);
+  ListKind kind =
+      isForward(op.getDirection()) ? ListKind::send : ListKind::send_grad;
+  to.beginList(kind, stage);
+  return emitParts<schedule::SendOp>(op, op.getInputs(), kind, stage, to);
 }
 
 static LogicalResult emit(mesh::ReceiveOp op, Lowering &to) {
   ListOp list = currentList(to.builder);
   int64_t stage = list.getStage();
-  bool forward = isForward(op.getDirection());
+  ListKind kind =
+      isForward(op.getDirection()) ? ListKind::recv : ListKind::recv_grad;
   to.builder.setInsertionPoint(list);
-  to.builder.toEndOf(to.builder.addList(
-      forward ? ListKind::recv : ListKind::recv_grad, stage));
-  if (failed(emitParts<schedule::ReceiveOp>(
-          op, op.getResults(), "from", forward ? stage - 1 : stage + 1, to)))
+  to.builder.toEndOf(to.builder.addList(kind, stage));
+  if (failed(
+          emitParts<schedule::ReceiveOp>(op, op.getResults(), kind, stage, to)))
     return failure();
   to.builder.toEndOf(list);
   return success();

@@ -221,7 +221,8 @@ private:
       PassManager passes(model.module()->getContext());
       if (silence)
         passes.enableCrashReproducerGeneration(reproducerTo(options));
-      pipelines::addPhase(passes, phase, spec);
+      pipelines::addPhase(passes, phase, spec,
+                          /*folds=*/!silence && !showsPhasesBetween());
       if (options.dumpPassPipeline) {
         llvm::errs() << phase.name << ": ";
         passes.printAsTextualPipeline(llvm::errs());
@@ -258,8 +259,14 @@ private:
 
   /// Whether somebody wants to see each of them.
   bool showsPhases() const {
+    return showsPhasesBetween() || !options.compileTo.empty();
+  }
+
+  /// Whether somebody wants to see another one than the last.
+  bool showsPhasesBetween() const {
     return options.dumpPassPipeline || !options.dumpPhases.empty() ||
-           !options.compileTo.empty();
+           (!options.compileTo.empty() &&
+            options.compileTo != pipelines::phases().back().name);
   }
 
   void noteTime(StringRef what, std::chrono::steady_clock::time_point start) {

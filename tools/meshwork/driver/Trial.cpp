@@ -72,7 +72,7 @@ static const pipelines::Phase *phaseNamed(StringRef name) {
 LogicalResult runPhase(ModuleOp module, const spec::Spec &spec,
                        StringRef name) {
   PassManager passes(module.getContext());
-  pipelines::addPhase(passes, *phaseNamed(name), spec);
+  pipelines::addPhase(passes, *phaseNamed(name), spec, /*folds=*/true);
   return passes.run(module);
 }
 
