@@ -3,6 +3,7 @@
 // before its checksum and structure are right.
 #include "lib/Plan/PlanFile.h"
 #include "lib/Plan/Checked.h"
+#include "lib/Plan/PackFile.h"
 #include "lib/Plan/PlanCheck.h"
 #include "lib/Plan/ShareTables.h"
 #include "lib/Text/FileKind.h"
@@ -16,9 +17,14 @@
 #include <sys/mman.h>
 #include <sys/stat.h>
 #include <unistd.h>
+#include <utility>
+#include <zstd.h>
 
 namespace meshwork::plan {
 namespace {
+
+/// FlatBuffers' verifier reads the identifier of smaller ones first.
+constexpr uint64_t leastPayloadBytes = 16;
 
 /// Closes on every way out.
 struct Descriptor {
@@ -56,11 +62,10 @@ absl::Status checkFrame(const unsigned char *frame, uint64_t following) {
   if (payloadBytes != following)
     return bad(payloadBytes > following ? "truncated: " : "too long: ",
                following, " bytes follow the frame, expected ", payloadBytes);
-  // The FlatBuffers verifier asserts on larger ones, and on tiny ones reads
-  // its identifier first.
-  if (payloadBytes < 16 || payloadBytes > maxPayloadBytes)
-    return bad("its payload has ", payloadBytes, " bytes, expected 16 to ",
-               maxPayloadBytes);
+  // The FlatBuffers verifier asserts on larger ones.
+  if (payloadBytes < leastPayloadBytes || payloadBytes > maxPayloadBytes)
+    return bad("its payload has ", payloadBytes, " bytes, expected ",
+               leastPayloadBytes, " to ", maxPayloadBytes);
   return absl::OkStatus();
 }
 
@@ -117,11 +122,32 @@ absl::Status PlanFile::allocate(uint64_t bytes) {
   return absl::OkStatus();
 }
 
+absl::Status PlanFile::unpack() {
+  unsigned long long size = ZSTD_getFrameContentSize(bytes, payloadSize);
+  uint64_t most = std::min(maxPayloadBytes, mostUnpacked(payloadSize));
+  if (size < leastPayloadBytes || size > most) // or is not told
+    return bad("its payload does not tell the size that it unpacks to, "
+               "expected ",
+               leastPayloadBytes, " to ", most, " bytes");
+  unsigned char *packed = std::exchange(bytes, nullptr);
+  uint64_t packedSize = payloadSize;
+  absl::Status status = allocate(size);
+  size_t got = 0;
+  if (status.ok())
+    got = ZSTD_decompress(bytes, size, packed, packedSize);
+  ::munmap(packed, packedSize);
+  if (status.ok() && got != size)
+    return bad("its payload does not unpack although its checksum is right");
+  return status;
+}
+
 absl::Status PlanFile::check(const unsigned char *frame) {
   XXH128_canonical_t digest;
   XXH128_canonicalFromHash(&digest, XXH3_128bits(bytes, payloadSize));
   if (std::memcmp(digest.digest, frame + 24, sizeof(digest.digest)) != 0)
     return bad("damaged: the checksum of its payload is wrong");
+  if (isPacked(bytes, payloadSize))
+    MESHWORK_RETURN_IF_ERROR(unpack());
   // Later writes to the plan, by a stray pointer, fault instead of misleading.
   ::mprotect(bytes, payloadSize, PROT_READ);
   flatbuffers::Verifier verifier(bytes, payloadSize, /*max_depth=*/64,

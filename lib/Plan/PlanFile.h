@@ -40,6 +40,7 @@ public:
 private:
   PlanFile() = default;
   absl::Status allocate(uint64_t bytes);
+  absl::Status unpack();
   absl::Status check(const unsigned char *frame);
 
   unsigned char *bytes = nullptr; // mapped, page aligned

@@ -80,6 +80,7 @@ class Scale(unittest.TestCase):
             self.assertLess(after.ru_maxrss, 3 << 20)  # KiB
             sizes[ranks] = (space.path / "large.mwplan").stat().st_size
         self.assertLess(abs(sizes[2] - sizes[128]), sizes[2] / 40, sizes)
+        self.assertLess(sizes[128], 1e6)
         # The goal is 1.1; other tests that run beside are felt in the caches.
         self.assertLess(seconds[128], 1.5 * seconds[2], seconds)
         told = json.loads(space.must("meshwork", "explain", "large.mwplan", "--json").stdout)

@@ -1,6 +1,7 @@
 // A plan's payload. The frame's checksum is made to fit: it finds damage, not
 // malice. What the checks accept, `explain` must be able to tell.
 #include "lib/Explain/Explain.h"
+#include "lib/Plan/PackFile.h"
 #include "lib/Plan/PlanFile.h"
 #include "meshwork/Plan/Frame.h"
 #include "test/Fuzz/Fuzz.h"
@@ -32,6 +33,8 @@ const std::vector<std::string> &seeds() {
           plan::test::tinyGpuPlan()}) {
       std::vector<unsigned char> file = plan::test::encode(plan);
       payloads.emplace_back(file.begin() + plan::frameBytes, file.end());
+      std::vector<char> packed = plan::packFile({file.begin(), file.end()});
+      payloads.emplace_back(packed.begin() + plan::frameBytes, packed.end());
     }
     return payloads;
   }();

@@ -1,13 +1,16 @@
 // Damaged files: whatever happened to the bytes, loading says so.
 #include "lib/Plan/PlanFile.h"
 #include "TestPlan.h"
+#include "lib/Plan/PackFile.h"
 #include "meshwork/Plan/Frame.h"
 #include "meshwork/Runtime/ExitCode.h"
+#include <algorithm>
 #include <chrono>
 #include <gtest/gtest.h>
 #include <random>
 #include <sys/stat.h>
 #include <unistd.h>
+#include <zstd.h>
 
 namespace meshwork::plan::test {
 namespace {
@@ -75,6 +78,62 @@ TEST(PlanFile, survivesFlipsWithARightChecksum) {
     plan::writeFrame(bytes.data() + plan::frameBytes,
                      bytes.size() - plan::frameBytes, bytes.data());
     refused += !PlanFile::fromBytes(bytes).ok();
+  }
+  EXPECT_GT(refused, 10000);
+}
+
+Bytes packed(const Bytes &file) {
+  std::vector<char> made = packFile({file.begin(), file.end()});
+  return {made.begin(), made.end()};
+}
+
+/// With the payload from `at` on replaced, and a checksum that is right.
+Bytes withPayload(Bytes file, size_t at, const Bytes &instead) {
+  file.resize(plan::frameBytes + at);
+  file.insert(file.end(), instead.begin(), instead.end());
+  plan::writeFrame(file.data() + plan::frameBytes,
+                   file.size() - plan::frameBytes, file.data());
+  return file;
+}
+
+TEST(PlanFile, unpacksWhatIsPacked) {
+  const Bytes whole = encode(tinyPlan({.ranks = 2})), small = packed(whole);
+  EXPECT_LT(small.size(), whole.size() / 2);
+  auto file = PlanFile::fromBytes(small);
+  ASSERT_TRUE(file.ok()) << file.status();
+  EXPECT_TRUE(std::ranges::equal((*file)->payload(),
+                                 absl::MakeSpan(whole).subspan(frameBytes)));
+}
+
+TEST(PlanFile, refusesWhatDoesNotUnpack) {
+  const Bytes good = packed(encode(tinyPlan()));
+  size_t payload = good.size() - plan::frameBytes;
+  refuse(withPayload(good, payload - 1, {}), "does not unpack");
+  refuse(withPayload(good, payload - 1, {0, 0}), "does not unpack");
+  // A frame that tells 8 bytes of size, the most there is; one that tells none.
+  refuse(withPayload(good, 4, Bytes(20, 0xe0)), "does not tell the size");
+  refuse(withPayload(good, 4, Bytes(20, 0)), "does not tell the size");
+  // Gigabytes of zeros in a few kilobytes.
+  std::vector<char> zeros(plan::frameBytes + (64 << 20));
+  Bytes bomb(ZSTD_compressBound(zeros.size()));
+  bomb.resize(
+      ZSTD_compress(bomb.data(), bomb.size(), zeros.data(), zeros.size(), 3));
+  refuse(withPayload(good, 0, bomb), "does not tell the size");
+  EXPECT_EQ(packFile(zeros).size(), zeros.size()); // nobody would read it
+}
+
+TEST(PlanFile, survivesFlipsInWhatIsPacked) {
+  const Bytes good = packed(encode(tinyPlan({.ranks = 2})));
+  std::mt19937 random(13);
+  int refused = 0;
+  for (int i = 0; i < 20000; ++i) {
+    Bytes bytes = good;
+    size_t bit = random() % ((bytes.size() - plan::frameBytes) * 8);
+    bytes[plan::frameBytes + bit / 8] ^=
+        static_cast<unsigned char>(1u << bit % 8);
+    refused +=
+        !PlanFile::fromBytes(withPayload(bytes, bytes.size() - frameBytes, {}))
+             .ok();
   }
   EXPECT_GT(refused, 10000);
 }

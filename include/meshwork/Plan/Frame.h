@@ -5,9 +5,11 @@
 //   8..11         format version, little endian
 //   12..15        size of this frame, 64
 //   16..23        size of the payload that follows, to the end of the file
-//   24..39        XXH3-128 of the payload, canonical byte order
-//   40..47        XXH3-64 of bytes 0..39
-//   48..63        zero
+//   24..39        XXH3-128 of the payload as it stands there, canonical byte
+//   order 40..47        XXH3-64 of bytes 0..39 48..63        zero
+//
+// The payload is the FlatBuffer, or one Zstandard frame (RFC 8878) with its
+// size that unpacks to it.
 #pragma once
 
 #include <cstddef>
@@ -20,7 +22,7 @@
 namespace meshwork::plan {
 
 inline constexpr char magic[8] = {'M', 'W', 'P', 'L', 'A', 'N', '\r', '\n'};
-inline constexpr uint32_t formatVersion = 17;
+inline constexpr uint32_t formatVersion = 18;
 inline constexpr uint32_t frameBytes = 64;
 /// A view index that means "no view".
 inline constexpr uint32_t noView = 0xffffffffu;

@@ -53,8 +53,9 @@ protected:
     std::string command = std::string(MESHWORK_TOOL) + " compile " + config +
                           " --spec " + spec + " -o " + path;
     ASSERT_EQ(std::system(command.c_str()), 0) << command;
-    std::string bytes = readFile(path);
-    payload.assign(bytes.begin() + plan::frameBytes, bytes.end());
+    auto file = plan::PlanFile::open(path);
+    ASSERT_TRUE(file.ok()) << file.status();
+    payload.assign((*file)->payload().begin(), (*file)->payload().end());
     data = writeText(5000, "mutated-text");
   }
 

@@ -9,6 +9,7 @@
 #include "lib/Explain/Explain.h"
 #include "lib/Explain/Format.h"
 #include "lib/Import/Import.h"
+#include "lib/Plan/PackFile.h"
 #include "lib/Spec/Words.h"
 #include "meshwork/Plan/Frame.h"
 #include "meshwork/Text/Counted.h"
@@ -389,7 +390,8 @@ private:
     const plan::Plan &plan = *plan::GetPlan(file->data() + plan::frameBytes);
     if (int code = checkBudgets(plan); code != ok)
       return code;
-    if (int code = writeFile(options.output, {file->data(), file->size()});
+    std::vector<char> packed = plan::packFile(*file);
+    if (int code = writeFile(options.output, {packed.data(), packed.size()});
         code != ok)
       return code;
     std::string whole = explain::wholeText(plan);
