@@ -18,6 +18,7 @@
 #include "mlir/Interfaces/ControlFlowInterfaces.h"
 #include "mlir/Interfaces/InferTypeOpInterface.h"
 #include "mlir/Interfaces/SideEffectInterfaces.h"
+#include <limits>
 
 #include "dialects/transformer/TransformerDialect.h.inc"
 #include "dialects/transformer/TransformerEnums.h.inc"
@@ -58,6 +59,8 @@ struct Factor {
   ::llvm::SmallVector<int64_t> operandDims;
   ::llvm::SmallVector<int64_t> resultDims;
   Reduction combine = Reduction::add;
+  /// Results from this one on are maxima, whatever the others are.
+  unsigned firstMaximum = std::numeric_limits<unsigned>::max();
   Role role = none;
   /// Attributes of the op go by its size: a model made small keeps it.
   bool isCounted = false;

@@ -66,7 +66,7 @@ def Transformer_LimitChoicesOp : Transformer_TensorOp<"limit_choices", ["getFact
 }
 
 def Transformer_ExpertsOp : Transformer_PrimitiveOp<"experts", ["getFactors", "getFlops", "readsF32", "getPaddingNeeds", "tellPart"], Transformer_Routes # [
-    AllTypesMatch<["input", "result"]>, AllTypesMatch<["gate", "up"]>,
+    AttrSizedOperandSegments, AllTypesMatch<["input", "result"]>, AllTypesMatch<["gate", "up"]>,
     Transformer_AddsUp<"false">, Transformer_LeavesPadding<"zero">, Transformer_StaysF32<"false">,
     Transformer_Again<"dear">, Transformer_WeightGradient<"none">]> {
   let summary = "The sum over a token's choices of weight * down(activation(gate(x)) * up(x))";
@@ -87,6 +87,9 @@ def Transformer_ExpertsOp : Transformer_PrimitiveOp<"experts", ["getFactors", "g
     With a `capacity`, `limit_choices` has made the choices, and left so many for an expert in each group of so many of the first dim.
     (C4) the number is 1 or more, and axes come with it.
     (C5) `capacity` and `group` are 1 or more.
+    `rounded` says that rows in front of the down projection are scaled, rounded to e4m3, and scaled back. Their largest magnitude
+    before that is the second result: on a rank with a part, that of its rows.
+    (C6) there is one scale or none, a `tensor<f32>`, and one magnitude for each.
     ```mlir
     %y = transformer.experts silu %x, %c, %p gate %g up %u down %d : tensor<1x4x8xf32, #transformer.dims<batch, sequence, embed>>,
         tensor<1x4x2xi32, #transformer.dims<batch, sequence, choices>>, tensor<1x4x2xf32, #transformer.dims<batch, sequence, choices>>,
@@ -96,24 +99,27 @@ def Transformer_ExpertsOp : Transformer_PrimitiveOp<"experts", ["getFactors", "g
   let arguments = (ins Transformer_ActivationAttr:$function, Transformer_FloatTensor:$input, Transformer_IdTensor:$choices, Transformer_FloatTensor:$weights,
                        Transformer_FloatTensor:$gate, Transformer_FloatTensor:$up, Transformer_FloatTensor:$down, Optional<Transformer_IdTensor>:$first_expert,
                        DefaultValuedAttr<I64Attr, "0">:$total, OptionalAttr<F64Attr>:$bound, OptionalAttr<StrArrayAttr>:$exchange_axes,
-                       OptionalAttr<I64Attr>:$capacity, DefaultValuedAttr<I64Attr, "1">:$group);
-  let results = (outs Transformer_FloatTensor:$result);
-  let assemblyFormat = "$function $input `,` $choices `,` $weights `gate` $gate `up` $up `down` $down (`from` $first_expert^ `:` type($first_expert) `of` $total)? (`exchanged` $bound^ (`over` $exchange_axes^)?)? (`capacity` $capacity^ `group` $group)? attr-dict `:` type($input) `,` type($choices) `,` type($weights) `,` type($gate) `,` type($down)";
+                       OptionalAttr<I64Attr>:$capacity, DefaultValuedAttr<I64Attr, "1">:$group, Variadic<Transformer_FloatTensor>:$row_scales);
+  let results = (outs Transformer_FloatTensor:$result, Variadic<Transformer_FloatTensor>:$row_magnitudes);
+  let assemblyFormat = "$function $input `,` $choices `,` $weights `gate` $gate `up` $up `down` $down (`from` $first_expert^ `:` type($first_expert) `of` $total)? (`exchanged` $bound^ (`over` $exchange_axes^)?)? (`capacity` $capacity^ `group` $group)? (`rounded` $row_scales^ `:` type($row_scales) `->` type($row_magnitudes))? attr-dict `:` type($input) `,` type($choices) `,` type($weights) `,` type($gate) `,` type($down)";
   let extraClassDeclaration = [{
     /// Of this rank's experts, when all are chosen evenly.
     int64_t countChoices();
   }];
-  let hasVerifier = 1; // C1 C2 C3 C4 C5
+  let hasVerifier = 1; // C1 C2 C3 C4 C5 C6
 }
 
 def Transformer_ExpertsGradOp : Transformer_TensorOp<"experts_grad", ["getFactors", "getFlops", "staysF32", "readsF32", "getPaddingNeeds", "tellPart"], Transformer_Routes # [Transformer_LeavesPadding<"zero">,
-    AllTypesMatch<["input", "gradient", "dinput"]>, AllTypesMatch<["weights", "dweights"]>, AllTypesMatch<["gate", "up", "dgate", "dup"]>, AllTypesMatch<["down", "ddown"]>,
+    AttrSizedOperandSegments, AllTypesMatch<["input", "gradient", "dinput"]>, AllTypesMatch<["weights", "dweights"]>, AllTypesMatch<["gate", "up", "dgate", "dup"]>, AllTypesMatch<["down", "ddown"]>,
     Transformer_AddsUp<"false">, Transformer_Again<"dear">, Transformer_WeightGradient<"makes">]> {
   let summary = "Gradients of the input, of the choices' weights and of the three projections";
   let description = [{
     What the activations are is found again; `-transformer-expand-experts` takes them from the `experts` of the same operands.
     The gradient of an expert without tokens is zero.
+    `rounded` has a scale for the rows in front of the down projection, rounded as in `experts`. Two more are for the gradients of
+    gate's and up's results, which are rounded to e5m2. Their largest magnitudes are the last two results.
     (C1) to (C5) as in `experts`; a gradient has the type of what it is the gradient of.
+    (C6) there are three scales or none, each a `tensor<f32>`, and two magnitudes with them.
     ```mlir
     %dx, %dp, %dg, %du, %dd = transformer.experts_grad silu %x, %c, %p gate %g up %u down %d of %dy : tensor<1x4x8xf32, #transformer.dims<batch, sequence, embed>>,
         tensor<1x4x2xi32, #transformer.dims<batch, sequence, choices>>, tensor<1x4x2xf32, #transformer.dims<batch, sequence, choices>>,
@@ -124,14 +130,15 @@ def Transformer_ExpertsGradOp : Transformer_TensorOp<"experts_grad", ["getFactor
                        Transformer_FloatTensor:$gate, Transformer_FloatTensor:$up, Transformer_FloatTensor:$down, Transformer_FloatTensor:$gradient,
                        Optional<Transformer_IdTensor>:$first_expert, DefaultValuedAttr<I64Attr, "0">:$total,
                        OptionalAttr<F64Attr>:$bound, OptionalAttr<StrArrayAttr>:$exchange_axes,
-                       OptionalAttr<I64Attr>:$capacity, DefaultValuedAttr<I64Attr, "1">:$group);
-  let results = (outs Transformer_FloatTensor:$dinput, Transformer_FloatTensor:$dweights, Transformer_FloatTensor:$dgate, Transformer_FloatTensor:$dup, Transformer_FloatTensor:$ddown);
-  let assemblyFormat = "$function $input `,` $choices `,` $weights `gate` $gate `up` $up `down` $down `of` $gradient (`from` $first_expert^ `:` type($first_expert) `of` $total)? (`exchanged` $bound^ (`over` $exchange_axes^)?)? (`capacity` $capacity^ `group` $group)? attr-dict `:` type($input) `,` type($choices) `,` type($weights) `,` type($gate) `,` type($down)";
+                       OptionalAttr<I64Attr>:$capacity, DefaultValuedAttr<I64Attr, "1">:$group, Variadic<Transformer_FloatTensor>:$row_scales);
+  let results = (outs Transformer_FloatTensor:$dinput, Transformer_FloatTensor:$dweights, Transformer_FloatTensor:$dgate, Transformer_FloatTensor:$dup, Transformer_FloatTensor:$ddown,
+                      Variadic<Transformer_FloatTensor>:$row_magnitudes);
+  let assemblyFormat = "$function $input `,` $choices `,` $weights `gate` $gate `up` $up `down` $down `of` $gradient (`from` $first_expert^ `:` type($first_expert) `of` $total)? (`exchanged` $bound^ (`over` $exchange_axes^)?)? (`capacity` $capacity^ `group` $group)? (`rounded` $row_scales^ `:` type($row_scales) `->` type($row_magnitudes))? attr-dict `:` type($input) `,` type($choices) `,` type($weights) `,` type($gate) `,` type($down)";
   let extraClassDeclaration = [{
     /// Of this rank's experts, when all are chosen evenly.
     int64_t countChoices();
   }];
-  let hasVerifier = 1; // C1 C2 C3 C4 C5
+  let hasVerifier = 1; // C1 C2 C3 C4 C5 C6
 }
 
 /// What experts become on a rank, after partitioning: no dim is split any more.
@@ -191,7 +198,8 @@ def Transformer_ExpertRoundsOp : Transformer_RankOp<"expert_rounds", [], [AttrSi
     The rounds behind the first, as many as the largest `last` of all ranks along the axes: tokens in the slots of a round go to
     the ranks that have their experts. Without a gradient there is one sum, as `experts` makes it. With `of` a gradient the sums are those of
     `experts_grad`, in its order. A round's choices of this rank's experts take at most `rows`. `-transformer-expand-rounds` makes a counted `repeat` of it.
-    (C1) there is one sum, or five with a gradient; results are like the sums.
+    Rows that are `rounded` have their largest magnitudes behind the sums, as results of the op have them; the larger one stays.
+    (C1) there is one sum, or five with a gradient, and one magnitude, or two, with scales; results are like them.
     (C2) `last` is a `tensor<i32>`, and slots, ranks and places have parts for the same rounds, more than one.
     ```mlir
     %z = transformer.expert_rounds silu %x, %c, %p gate %g up %u down %d from %first of 4 rows 8 slots %s, %pl of %r last %n over ["ep"] to %y
@@ -204,17 +212,20 @@ def Transformer_ExpertRoundsOp : Transformer_RankOp<"expert_rounds", [], [AttrSi
   let arguments = (ins Transformer_ActivationAttr:$function, Transformer_FloatTensor:$input, Transformer_IdTensor:$choices, Transformer_FloatTensor:$weights,
                        Transformer_FloatTensor:$gate, Transformer_FloatTensor:$up, Transformer_FloatTensor:$down, Transformer_IdTensor:$first_expert,
                        I64Attr:$total, I64Attr:$rows, Transformer_IdTensor:$slots, Transformer_IdTensor:$places, Transformer_IdTensor:$ranks, Transformer_IdTensor:$last,
-                       StrArrayAttr:$exchange_axes, Optional<Transformer_FloatTensor>:$gradient, Variadic<Transformer_FloatTensor>:$sums);
+                       StrArrayAttr:$exchange_axes, Optional<Transformer_FloatTensor>:$gradient, Variadic<Transformer_FloatTensor>:$row_scales, Variadic<Transformer_FloatTensor>:$sums);
   let results = (outs Variadic<Transformer_FloatTensor>:$results);
   let assemblyFormat = [{
     $function $input `,` $choices `,` $weights `gate` $gate `up` $up `down` $down `from` $first_expert `of` $total `rows` $rows `slots` $slots `,` $places `of` $ranks `last` $last `over` $exchange_axes
-    (`of` $gradient^ `:` type($gradient))? `to` $sums attr-dict
+    (`of` $gradient^ `:` type($gradient))? (`rounded` $row_scales^ `:` type($row_scales))? `to` $sums attr-dict
     `:` type($input) `,` type($choices) `,` type($weights) `,` type($gate) `,` type($down) `,` type($first_expert) `,` type($slots) `,` type($places) `,` type($ranks) `,` type($last) `to` type($sums) `->` type($results)
   }];
   let extraClassDeclaration = [{
     /// At most, the first one included.
     int64_t countRounds();
     int64_t countChoices();
+    /// Results that are sums, and behind them maxima.
+    size_t countSums() { return getGradient() ? 5 : 1; }
+    size_t countMagnitudes() { return getRowScales().empty() ? 0 : getGradient() ? 2 : 1; }
   }];
   let hasVerifier = 1; // C1 C2
 }

@@ -46,6 +46,26 @@ static bool areProjections(RankedTensorType gate, RankedTensorType down,
          shape[2] == input.getShape().back();
 }
 
+static bool isNumber(Value value) {
+  return tensorType(value).getRank() == 0 &&
+         tensorType(value).getElementType().isF32();
+}
+
+/// `scales` are those of all kinds of rows, of which the op makes `made`.
+template <typename Op>
+static LogicalResult verifyRounding(Op op, size_t scales, size_t made) {
+  bool isRounded = !op.getRowScales().empty();
+  if (op.getRowScales().size() == (isRounded ? scales : 0) &&
+      op.getRowMagnitudes().size() == (isRounded ? made : 0) &&
+      llvm::all_of(op.getRowScales(), isNumber) &&
+      llvm::all_of(op.getRowMagnitudes(), isNumber))
+    return success();
+  return op.emitOpError() << "(C6) has " << op.getRowScales().size()
+                          << " scales and " << op.getRowMagnitudes().size()
+                          << " magnitudes of rows, expected " << scales
+                          << " and " << made << " of tensor<f32>, or none";
+}
+
 template <typename Op> static LogicalResult verifyExperts(Op op) {
   if (failed(verifyTokens(op)))
     return failure();
@@ -78,8 +98,12 @@ template <typename Op> static LogicalResult verifyExperts(Op op) {
            << ", expected 1 or more of both";
   return success();
 }
-LogicalResult ExpertsOp::verify() { return verifyExperts(*this); }
-LogicalResult ExpertsGradOp::verify() { return verifyExperts(*this); }
+LogicalResult ExpertsOp::verify() {
+  return failed(verifyExperts(*this)) ? failure() : verifyRounding(*this, 1, 1);
+}
+LogicalResult ExpertsGradOp::verify() {
+  return failed(verifyExperts(*this)) ? failure() : verifyRounding(*this, 3, 2);
+}
 
 //===-- Factors -------------------------------------------------------------//
 
@@ -89,7 +113,9 @@ template <typename Op> static SmallVector<Factor> expertFactors(Op op) {
   auto gate = dimsOf(op.getGate()).getNames();
   StringRef choices = dimsOf(op.getChoices()).getNames().back();
   SmallVector<Factor> factors = factorsFromNames(op);
+  auto magnitudes = static_cast<unsigned>(op.getRowMagnitudes().size());
   for (Factor &factor : factors) {
+    factor.firstMaximum = op->getNumResults() - magnitudes;
     if (factor.name == gate[0]) {
       factor.role = Factor::experts;
       if (op.getBound())
@@ -176,10 +202,11 @@ FailureOr<SmallVector<Value>> ExpertsOp::buildGradients(OpBuilder &builder,
                                                         ArrayRef<bool> needed) {
   auto grad = ExpertsGradOp::create(
       builder, getLoc(), getInput().getType(), getWeights().getType(),
-      getGate().getType(), getUp().getType(), getDown().getType(),
+      getGate().getType(), getUp().getType(), getDown().getType(), TypeRange(),
       getFunctionAttr(), getInput(), getChoices(), getWeights(), getGate(),
       getUp(), getDown(), gradients[0], getFirstExpert(), getTotalAttr(),
-      getBoundAttr(), getExchangeAxesAttr(), getCapacityAttr(), getGroupAttr());
+      getBoundAttr(), getExchangeAxesAttr(), getCapacityAttr(), getGroupAttr(),
+      /*rowScales=*/ValueRange());
   SmallVector<Value> result(getNumOperands());
   result[0] = grad.getDinput();
   result[2] = grad.getDweights();

@@ -127,12 +127,12 @@ int64_t ExpertRoundsOp::countChoices() {
 }
 
 LogicalResult ExpertRoundsOp::verify() {
-  if (getSums().size() != (getGradient() ? 5 : 1) ||
+  if (getSums().size() != countSums() + countMagnitudes() ||
       getSums().getTypes() != getResultTypes())
     return emitOpError() << "(C1) has " << getSums().size() << " sums and "
                          << getNumResults() << " results, expected "
-                         << (getGradient() ? "five" : "one")
-                         << ", and results of their types";
+                         << countSums() << " and " << countMagnitudes()
+                         << " magnitudes, and results of their types";
   auto slots = tensorType(getSlots()), ranks = tensorType(getRanks()),
        places = tensorType(getPlaces());
   bool fits = slots.getRank() == 2 && ranks.getRank() > 1 &&

@@ -11,6 +11,7 @@ struct Products {
   std::string name;
   std::string types; // "e4m3 x e5m2 to bf16"
   bool isFloat8 = false;
+  bool isRounded = false;  // to what FP8 has, but multiplied in its own type
   bool fitsFloat8 = false; // all sizes are multiples of 16
   uint64_t instructions = 0;
   uint64_t flops = 0; // of a rank in a step

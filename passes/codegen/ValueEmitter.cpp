@@ -2,6 +2,7 @@
 #include "passes/codegen/ValueEmitter.h"
 #include "dialects/transformer/Dims.h"
 #include "passes/codegen/BodyEmitter.h"
+#include "passes/codegen/Float8.h"
 
 using namespace mlir;
 namespace meshwork::codegen {
@@ -16,9 +17,10 @@ Emitted ValueEmitter::compute(Value value, int64_t rotation) {
     return loadInput(argument.getArgNumber(), rotation);
   }
   if (auto map = dyn_cast<MapOp>(def))
-    return eval(map.getBody().front().getTerminator()->getOperand(
-                    cast<OpResult>(value).getResultNumber()),
-                rotation);
+    return asStored(value,
+                    eval(map.getBody().front().getTerminator()->getOperand(
+                             cast<OpResult>(value).getResultNumber()),
+                         rotation));
   if (auto roll = dyn_cast<RollOp>(def))
     return eval(roll.getInput(),
                 roll.getShift()
@@ -28,6 +30,17 @@ Emitted ValueEmitter::compute(Value value, int64_t rotation) {
     return walk.formOf(reduce) == ReduceForm::vertical ? evalVertical(reduce)
                                                        : defined(reduce);
   return computeInBody(def, rotation);
+}
+
+/// Values of 8 bits are rounded also where others of the cluster read them:
+/// what differs from them that much would be another model.
+Emitted ValueEmitter::asStored(Value value, Emitted computed) {
+  Type element = tensorType(value).getElementType();
+  if (!isF8(element) || llvm::all_of(value.getUsers(), llvm::IsaPred<YieldOp>))
+    return computed;
+  OpBuilder &b = builderOf(computed.scope);
+  Value stored = toFloat8(b, loc(), computed.value, element);
+  return {fromFloat8(b, loc(), stored, element), computed.scope};
 }
 
 Emitted ValueEmitter::computeOver(Operation *op, int64_t rotation) {

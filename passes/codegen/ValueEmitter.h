@@ -32,6 +32,7 @@ public:
 protected:
   /// What `eval` remembers.
   Emitted compute(mlir::Value value, int64_t rotation);
+  Emitted asStored(mlir::Value value, Emitted computed);
   /// An op of a map's body, over its operands.
   Emitted computeOver(mlir::Operation *op, int64_t rotation);
 

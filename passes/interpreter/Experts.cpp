@@ -39,17 +39,50 @@ Point activated(Activation function, double x) {
   llvm_unreachable("all activations are handled");
 }
 
-/// The operands of all ops, in their order.
+/// Rows of one kind: they are rounded where they have a scale. `magnitude` is
+/// the largest before.
+struct Rows {
+  std::optional<double> scale;
+  bool areGradients;
+  double magnitude = 0;
+
+  double rounded(double value, Builder b) {
+    if (!scale)
+      return value;
+    magnitude = std::max(magnitude, std::fabs(value));
+    Type format = areGradients ? Type(b.getType<Float8E5M2Type>())
+                               : Type(b.getType<Float8E4M3FNType>());
+    return roundedToF8(value * *scale, format) / *scale;
+  }
+};
+
+/// The operands of all ops, in their order; `scales` are of inner rows and of
+/// the gradients of gate's and up's results, or none.
 struct Mixture {
   Activation function;
   const Tensor &input, &choices, &weights, &gate, &up, &down;
   int64_t first;
+  mutable Rows inner{{}, false}, dgate{{}, true}, dup{{}, true};
+  Builder types;
 
-  Mixture(Activation function, ArrayRef<Tensor> operands, const Tensor *first)
+  Mixture(Activation function, ArrayRef<Tensor> operands, const Tensor *first,
+          ArrayRef<Tensor> scales, MLIRContext *context)
       : function(function), input(operands[0]), choices(operands[1]),
         weights(operands[2]), gate(operands[3]), up(operands[4]),
-        down(operands[5]),
-        first(first ? static_cast<int64_t>((*first)[0]) : 0) {}
+        down(operands[5]), first(first ? static_cast<int64_t>((*first)[0]) : 0),
+        types(context) {
+    Rows *rows[] = {&inner, &dgate, &dup};
+    for (auto [of, scale] : llvm::zip(rows, scales))
+      of->scale = scale[0];
+  }
+
+  /// Behind the sums: of the rows that the op makes.
+  void tellMagnitudes(MutableArrayRef<Tensor> results, bool areGradients) {
+    if (areGradients)
+      results[0][0] = dgate.magnitude, results[1][0] = dup.magnitude;
+    else
+      results[0][0] = inner.magnitude;
+  }
 
   int64_t experts() const { return gate.getDimSize(0); }
   int64_t width() const { return gate.getDimSize(1); }
@@ -78,8 +111,10 @@ Tensor mixed(const Mixture &of, Tensor result) {
   of.forEachChoice([&](int64_t token, int64_t choice, int64_t expert) {
     for (int64_t f = 0; f < of.width(); ++f) {
       double gate = of.projected(of.gate, expert, f, token),
-             inner = of.weights[choice] * activated(of.function, gate).value *
-                     of.projected(of.up, expert, f, token);
+             inner = of.inner.rounded(of.weights[choice] *
+                                          activated(of.function, gate).value *
+                                          of.projected(of.up, expert, f, token),
+                                      of.types);
       for (int64_t h = 0; h < of.embed(); ++h)
         result[token * of.embed() + h] += of.down.at({expert, h, f}) * inner;
     }
@@ -95,12 +130,14 @@ void addGradients(const Mixture &of, const Tensor &gradient, int64_t token,
          up = of.projected(of.up, expert, f, token), dinner = 0,
          weight = of.weights[choice];
   auto [value, slope] = activated(of.function, gate);
+  double inner = of.inner.rounded(weight * value * up, of.types);
   for (int64_t h = 0; h < of.embed(); ++h) {
     double dy = gradient[token * of.embed() + h];
     dinner += of.down.at({expert, h, f}) * dy;
-    to[4].at({expert, h, f}) += dy * weight * value * up;
+    to[4].at({expert, h, f}) += dy * inner;
   }
-  double dgate = dinner * weight * slope * up, dup = dinner * weight * value;
+  double dgate = of.dgate.rounded(dinner * weight * slope * up, of.types),
+         dup = of.dup.rounded(dinner * weight * value, of.types);
   to[1][choice] += dinner * value * up;
   for (int64_t h = 0; h < of.embed(); ++h) {
     double x = of.input[token * of.embed() + h];
@@ -120,24 +157,49 @@ Tensors gradientsOf(const Mixture &of, const Tensor &gradient, Tensors made) {
 }
 } // namespace
 
+/// Operands of one op by their number, as all ops of a kind have them.
+static Mixture mixtureOf(Operation *op, Activation function,
+                         ArrayRef<Tensor> operands, const Tensor *first,
+                         MutableOperandRange scales) {
+  ArrayRef<Tensor> of;
+  if (!scales.empty())
+    of = operands.slice(scales[0].getOperandNumber(), scales.size());
+  return Mixture(function, operands, first, of, op->getContext());
+}
+
+template <typename Op>
+static Mixture mixtureOf(Op op, ArrayRef<Tensor> operands) {
+  MutableOperandRange first = op.getFirstExpertMutable();
+  return mixtureOf(op, op.getFunction(), operands,
+                   first.empty() ? nullptr
+                                 : &operands[first[0].getOperandNumber()],
+                   op.getRowScalesMutable());
+}
+
 static Tensors evaluate(ExpertsOp op, ArrayRef<Tensor> operands) {
-  Mixture of(op.getFunction(), operands,
-             op.getFirstExpert() ? &operands.back() : nullptr);
-  return Tensors{mixed(of, Tensor::zeros(op.getType()))};
+  Mixture of = mixtureOf(op, operands);
+  Tensors made = {mixed(of, Tensor::zeros(op.getResult().getType()))};
+  for (Value magnitude : op.getRowMagnitudes())
+    made.push_back(Tensor::zeros(magnitude.getType()));
+  if (made.size() > 1)
+    of.tellMagnitudes(MutableArrayRef(made).drop_front(), false);
+  return made;
 }
 
 static Tensors evaluate(ExpertsGradOp op, ArrayRef<Tensor> operands) {
-  Mixture of(op.getFunction(), operands,
-             op.getFirstExpert() ? &operands.back() : nullptr);
+  Mixture of = mixtureOf(op, operands);
   Tensors gradients;
   for (Type type : op->getResultTypes())
     gradients.push_back(Tensor::zeros(type));
-  return gradientsOf(of, operands[6], gradients);
+  Tensors made = gradientsOf(of, operands[6], gradients);
+  if (!op.getRowMagnitudes().empty())
+    of.tellMagnitudes(MutableArrayRef(made).take_back(2), true);
+  return made;
 }
 
-static void addTo(Tensor &sum, const Tensor &more) {
+static void addTo(Tensor &sum, const Tensor &more, bool isMaximum) {
   for (int64_t i = 0; i < sum.size(); ++i)
-    sum[i] += more[i];
+    sum[i] = isMaximum ? std::max(sum[i], more[i]) : sum[i] + more[i];
 }
 
 /// Those of a token with a place in the first round go nowhere any more.
@@ -158,6 +220,10 @@ struct Exchanged {
   Activation function;
   size_t first, gradient; // operands; the latter 0: none
   SmallVector<Type> results;
+  Operation *op;
+  MutableOperandRange scales;
+
+  size_t countSums() const { return gradient == 0 ? 1 : 5; }
 };
 } // namespace
 
@@ -168,14 +234,20 @@ static Exchanged exchangedBy(Operation *op) {
                  : 0;
   };
   if (auto experts = dyn_cast<ExpertsOp>(op))
-    return {experts.getFunction(), numberOf(experts.getFirstExpert()), 0,
-            results};
+    return {experts.getFunction(),
+            numberOf(experts.getFirstExpert()),
+            0,
+            results,
+            op,
+            experts.getRowScalesMutable()};
   if (auto grad = dyn_cast<ExpertsGradOp>(op))
     return {
         grad.getFunction(),
         static_cast<size_t>(grad.getFirstExpertMutable()[0].getOperandNumber()),
         static_cast<size_t>(grad.getGradientMutable().getOperandNumber()),
-        results};
+        results,
+        op,
+        grad.getRowScalesMutable()};
   auto rounds = cast<ExpertRoundsOp>(op);
   auto gradient = rounds.getGradientMutable();
   return {
@@ -183,21 +255,29 @@ static Exchanged exchangedBy(Operation *op) {
       static_cast<size_t>(rounds.getFirstExpertMutable().getOperandNumber()),
       gradient.empty() ? 0
                        : static_cast<size_t>(gradient[0].getOperandNumber()),
-      results};
+      results,
+      op,
+      rounds.getRowScalesMutable()};
 }
 
 static Tensors madeOf(const Exchanged &of, ArrayRef<Tensor> tokens,
                       ArrayRef<Tensor> experts) {
-  constexpr size_t firstMatrix = 3, behindMatrices = 6;
+  constexpr size_t firstMatrix = 3;
   Tensors both(tokens.begin(), tokens.begin() + firstMatrix);
-  both.append(experts.begin() + firstMatrix, experts.begin() + behindMatrices);
-  Mixture mixture(of.function, both, &experts[of.first]);
+  both.append(experts.begin() + firstMatrix, experts.end());
+  Mixture mixture =
+      mixtureOf(of.op, of.function, both, &experts[of.first], of.scales);
   Tensors made;
   for (Type type : of.results)
     made.push_back(Tensor::zeros(type));
   if (of.gradient == 0)
-    return {mixed(mixture, made[0])};
-  return gradientsOf(mixture, tokens[of.gradient], made);
+    made[0] = mixed(mixture, made[0]);
+  else
+    made = gradientsOf(mixture, tokens[of.gradient], made);
+  if (made.size() > of.countSums())
+    mixture.tellMagnitudes(MutableArrayRef(made).drop_front(of.countSums()),
+                           of.gradient != 0);
+  return made;
 }
 
 std::vector<Tensors> evaluateExchange(Operation *op,
@@ -221,9 +301,11 @@ std::vector<Tensors> evaluateExchange(Operation *op,
   }
   for (auto [tokens, ofTokens] : llvm::enumerate(operands))
     for (auto [experts, ofExperts] : llvm::enumerate(operands))
-      for (auto [i, made] : llvm::enumerate(madeOf(of, ofTokens, ofExperts)))
-        addTo(results[of.gradient && i >= firstOfMatrix ? experts : tokens][i],
-              made);
+      for (auto [i, made] : llvm::enumerate(madeOf(of, ofTokens, ofExperts))) {
+        bool isMaximum = i >= of.countSums(),
+             isOfExperts = isMaximum || (of.gradient && i >= firstOfMatrix);
+        addTo(results[isOfExperts ? experts : tokens][i], made, isMaximum);
+      }
   return results;
 }
 

@@ -190,13 +190,18 @@ Sharding FactorTable::resultSharding(const Mesh &mesh, unsigned result,
       dimsOf(mesh, operands + result, factorAxes), {}, Reduction::sum};
   for (auto [factor, axes] : llvm::zip_equal(all, factorAxes))
     if (factor.resultDims[result] == Factor::absent && !axes.empty()) {
-      llvm::copy_if(
-          axes, std::back_inserter(sharding.partial),
-          [&](AxisId axis) { return !isExchanged(axis, factorAxes); });
-      if (factor.combine == transformer::Reduction::max)
+      // Sums are whole over exchanged axes, maxima are of what a rank was sent.
+      bool isOfOwn = result >= factor.firstMaximum;
+      llvm::copy_if(axes, std::back_inserter(sharding.partial),
+                    [&](AxisId axis) {
+                      return isOfOwn || !isExchanged(axis, factorAxes);
+                    });
+      if (isOfOwn || factor.combine == transformer::Reduction::max)
         sharding.reduction = Reduction::max;
     }
   llvm::sort(sharding.partial);
+  sharding.partial.erase(llvm::unique(sharding.partial),
+                         sharding.partial.end());
   return sharding;
 }
 

@@ -74,7 +74,8 @@ public:
         builder, op.getLoc(), TypeRange(ValueRange(*first)),
         op.getFunctionAttr(), x.input, x.choices, x.weights, x.gate, x.up,
         x.down, x.first, op.getTotalAttr(), builder.getI64IntegerAttr(*x.most),
-        all.slots, all.places, all.ranks, last, of.axes, of.gradient, *first);
+        all.slots, all.places, all.ranks, last, of.axes, of.gradient,
+        x.rowScales, *first);
     return SmallVector<Value>(rest.getResults());
   }
 

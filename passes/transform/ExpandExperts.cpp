@@ -14,8 +14,7 @@ using namespace transformer;
 FailureOr<SmallVector<Value>> expanded(ExpertsOp op, BuiltRows &built) {
   if (op.getExchangeAxes())
     return exchanged(op, built);
-  ExpertRows rows(OpBuilder(op), op, MixtureOperands(op), built);
-  return SmallVector<Value>{rows.forward()};
+  return ExpertRows(OpBuilder(op), op, MixtureOperands(op), built).forward();
 }
 
 FailureOr<SmallVector<Value>> expanded(ExpertsGradOp op, BuiltRows &built) {

@@ -38,6 +38,9 @@ private:
   void accumulate() {
     for (auto [result, sum] : llvm::zip_equal(op.getResults(), op.getSums())) {
       unsigned number = result.getResultNumber();
+      // Of what is computed again nobody asks how large it was.
+      if (isMagnitude(number) && result.use_empty())
+        continue;
       bool isAccumulated =
           !result.use_empty() &&
           llvm::all_of(result.getUsers(), llvm::IsaPred<AccumulateOp>);
@@ -52,6 +55,20 @@ private:
         accumulation->moveBefore(op);
       }
     }
+  }
+
+  bool isMagnitude(unsigned number) const {
+    return number >= ExpertRoundsOp(op).countSums();
+  }
+
+  /// Of what is carried from turn to turn, with that of another turn.
+  Value joined(unsigned number, Value before, Value now) {
+    if (!isMagnitude(number))
+      return buildSum(builder, op->getLoc(), before, now);
+    return buildMap(builder, op->getLoc(), before.getType(), {before, now},
+                    [](ImplicitLocOpBuilder &b, ValueRange x) -> Value {
+                      return arith::MaximumFOp::create(b, x[0], x[1]);
+                    });
   }
 
   RepeatOp build() {
@@ -96,7 +113,7 @@ private:
     SmallVector<Value> sums;
     for (auto [number, sum] :
          llvm::zip_equal(carried, repeat.carriedArguments()))
-      sums.push_back(buildSum(builder, op.getLoc(), sum, (*made)[number]));
+      sums.push_back(joined(number, sum, (*made)[number]));
     YieldOp::create(builder, op.getLoc(), sums);
     return success();
   }

@@ -73,9 +73,9 @@ FailureOr<SmallVector<Value>> ExpertRound::run(const SlotsOfRound &round) {
   here.input = sent(here.input, round, "tokens");
   if (of.gradient)
     return gradients(here, round);
-  Value sums = ExpertRows(builder, op, here, built).forward();
-  return SmallVector<Value>{
-      returned(sums, round, of.mixture.input, "sums of experts")};
+  SmallVector<Value> made = ExpertRows(builder, op, here, built).forward();
+  made[0] = returned(made[0], round, of.mixture.input, "sums of experts");
+  return made;
 }
 
 FailureOr<SmallVector<Value>>

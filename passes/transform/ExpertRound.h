@@ -35,7 +35,8 @@ public:
         builder(at), facts(builder, op) {}
 
   /// The sum of each token's experts; with a gradient those of input, weights,
-  /// gate, up and down. The latter are of this rank's experts.
+  /// gate, up and down. The latter are of this rank's experts, as magnitudes of
+  /// rows are, which come last.
   mlir::FailureOr<llvm::SmallVector<mlir::Value>>
   run(const SlotsOfRound &round);
   /// The largest of all ranks' numbers, in the list that `op` is of.

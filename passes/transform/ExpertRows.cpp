@@ -2,6 +2,7 @@
 
 #include "dialects/transformer/Facts.h"
 #include "mlir/Interfaces/FunctionInterfaces.h"
+#include "passes/transform/Rounding.h"
 
 using namespace mlir;
 namespace meshwork::transform {
@@ -40,29 +41,61 @@ Operation *BuiltRows::known(Operation *op) {
   return op;
 }
 
-Value ExpertRows::forward() {
+/// Which of the scales.
+namespace {
+enum RowScale : unsigned { ofInner, ofGate, ofUp };
+} // namespace
+
+SmallVector<Value> ExpertRows::forward() {
   sort();
-  Value down = product(inner().getResult(0), of.down, widthOf(of.input));
-  return combine(down);
+  Value rows = inner().getResult(0),
+        down = product(rounded(rows, ofInner), of.down, widthOf(of.input));
+  SmallVector<Value> made = {combine(down)};
+  if (!of.rowScales.empty())
+    made.push_back(largestMagnitude(builder, rows));
+  return made;
 }
 
 FailureOr<SmallVector<Value>> ExpertRows::backward(Value gradient) {
   sort();
   MapOp map = inner();
   Value rows = take(gradient, sorted.getTokens()),
-        ofInner = product(rows, of.down, widthOf(of.gate, 1));
-  auto through = map.buildGradients(builder, ofInner, {true, true, true});
+        dinner = product(rows, of.down, widthOf(of.gate, 1));
+  auto through = map.buildGradients(builder, dinner, {true, true, true});
   if (failed(through))
     return failure();
-  Value dgate = (*through)[0], dup = (*through)[1];
+  Value dgate = rounded((*through)[0], ofGate),
+        dup = rounded((*through)[1], ofUp);
   Value dinput = buildSum(builder, op->getLoc(),
                           product(dgate, of.gate, widthOf(of.input)),
                           product(dup, of.up, widthOf(of.input)));
-  Value taken = take(of.input, sorted.getTokens());
-  return SmallVector<Value>{
+  Value taken = take(of.input, sorted.getTokens()),
+        before = rounded(map.getResult(0), ofInner);
+  SmallVector<Value> made = {
       combine(dinput), take((*through)[2], sorted.getPlaces()),
       weightGradient(dgate, taken, of.gate), weightGradient(dup, taken, of.up),
-      weightGradient(rows, map.getResult(0), of.down)};
+      weightGradient(rows, before, of.down)};
+  if (!of.rowScales.empty())
+    for (Value gradient : ArrayRef(*through).take_front(2))
+      made.push_back(largestMagnitude(builder, gradient));
+  return made;
+}
+
+Value ExpertRows::rounded(Value rows, unsigned scale) {
+  if (of.rowScales.empty())
+    return rows;
+  Value by = of.rowScales[scale];
+  Value inverse =
+      buildMap(builder, op->getLoc(), by.getType(), by,
+               [](ImplicitLocOpBuilder &b, ValueRange x) -> Value {
+                 Value one = arith::ConstantOp::create(b, b.getF32FloatAttr(1));
+                 return arith::DivFOp::create(b, one, x[0]);
+               });
+  Type format = scale == ofInner ? Type(builder.getType<Float8E4M3FNType>())
+                                 : Type(builder.getType<Float8E5M2Type>());
+  return scaledBack(builder,
+                    scaledTo8(builder, rows, by, format, Infinity::becomesNan),
+                    inverse, tensorType(rows).getElementType());
 }
 
 ExpertRows::Dim ExpertRows::widthOf(Value value, unsigned dim) {

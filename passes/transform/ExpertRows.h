@@ -3,7 +3,7 @@
 //
 //   BuiltRows built;   // of one function
 //   ExpertRows rows(builder, op, MixtureOperands(op), built);
-//   Value sum = rows.forward();
+//   SmallVector<Value> made = rows.forward();
 #pragma once
 
 #include "dialects/transformer/Transformer.h"
@@ -48,13 +48,17 @@ struct MixtureOperands {
   mlir::Value input, choices, weights, gate, up, down, first;
   int64_t about; // choices of these experts, when all are chosen evenly
   std::optional<int64_t> most; // of these experts' choices, in all
+  /// What rows are scaled by before they are rounded: those in front of the
+  /// down projection, then gradients of gate's and of up's results.
+  llvm::SmallVector<mlir::Value> rowScales;
 
   template <typename Op>
   explicit MixtureOperands(Op op)
       : function(op.getFunction()), input(op.getInput()),
         choices(op.getChoices()), weights(op.getWeights()), gate(op.getGate()),
         up(op.getUp()), down(op.getDown()), first(op.getFirstExpert()),
-        about(op.countChoices()), most(capacityOf(op)) {}
+        about(op.countChoices()), most(capacityOf(op)),
+        rowScales(op.getRowScales()) {}
 
 private:
   /// Of all these experts, in all groups that are here.
@@ -77,9 +81,9 @@ public:
              BuiltRows &built)
       : op(op), of(of), built(built), builder(at), facts(builder, op) {}
 
-  /// The sum over each token's choices of these experts.
-  mlir::Value forward();
-  /// The gradients of input, weights, gate, up and down.
+  /// The sum over each token's choices of these experts; then magnitudes.
+  llvm::SmallVector<mlir::Value> forward();
+  /// The gradients of input, weights, gate, up and down; then magnitudes.
   mlir::FailureOr<llvm::SmallVector<mlir::Value>>
   backward(mlir::Value gradient);
 
@@ -104,6 +108,9 @@ private:
   transformer::MapOp inner();
   transformer::MapOp mapOf(mlir::Value gate, mlir::Value up,
                            mlir::Value weights);
+  /// Rows as FP8 has them, in the type that they have; the same where nothing
+  /// is rounded.
+  mlir::Value rounded(mlir::Value rows, unsigned scale);
   mlir::Value combine(mlir::Value source);
   mlir::Value weightGradient(mlir::Value lhs, mlir::Value rhs,
                              mlir::Value like);

@@ -340,6 +340,8 @@ def QuantizePass : Pass<"transformer-quantize", "::mlir::ModuleOp"> {
     the largest of the steps before, which the parameter's optimizer keeps.
     With `weights-per-step` scale and copies of a parameter are made once for
     all its products, and are of the step (`transformer.of_step`).
+    `experts` of parameters read operands that are rounded and scaled back. They
+    also get scales from the steps before, for the rows that they round.
 
     ```mlir
     // meshwork-opt -transformer-quantize

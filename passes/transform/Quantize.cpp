@@ -4,6 +4,7 @@
 #include "dialects/transformer/StepFunctions.h"
 #include "mlir/Dialect/Func/IR/FuncOps.h"
 #include "passes/transform/Passes.h"
+#include "passes/transform/RoundedExperts.h"
 #include "passes/transform/Scales.h"
 #include <map>
 
@@ -36,6 +37,17 @@ bool isOfLinearLayer(ContractOp op) {
          (isBackward(op) && llvm::any_of(op->getUsers(), [](Operation *user) {
             return isa<AccumulateOp>(user);
           }));
+}
+
+/// The weight of a product, or the one that it makes the gradient of.
+StringRef weightOf(ContractOp product) {
+  for (Value operand : {product.getLhs(), product.getRhs()})
+    if (auto weight = operand.getDefiningOp<ParameterOp>())
+      return weight.getName();
+  for (Operation *user : product->getUsers())
+    if (auto accumulate = dyn_cast<AccumulateOp>(user))
+      return accumulate.getName();
+  llvm_unreachable("isOfLinearLayer");
 }
 
 /// The letters of `of` that are, or are not, in `in`.
@@ -102,6 +114,7 @@ public:
       product.op.getResult().replaceAllUsesWith(replacement.getResult());
       product.op->erase();
     }
+    RoundedExperts(function, scales).run();
     scales.finish();
   }
 
@@ -135,8 +148,9 @@ private:
   ContractOp quantize(const Product &of) {
     ContractOp op = of.op;
     builder.setInsertionPoint(op);
-    Scale ofLhs = scales.of(of.lhs.value, op),
-          ofRhs = scales.of(of.rhs.value, op);
+    StringRef weight = weightOf(op);
+    Scale ofLhs = scales.of(of.lhs.value, op, weight),
+          ofRhs = scales.of(of.rhs.value, op, weight);
     Value left = quantized(of.lhs, ofLhs, op),
           right = quantized(of.rhs, ofRhs, op);
     auto product = ContractOp::create(
@@ -241,16 +255,17 @@ struct QuantizePass : impl::QuantizePassBase<QuantizePass> {
     for (const options::DimSplit &split : splits)
       ranks[split.name] = split.value;
     auto update = functionOf(getOperation(), StepFunction::update);
-    if (delayed && (!update || !hasNorm(update) || targets < 1)) {
+    bool remembers = delayed || RoundedExperts::areIn(microbatch);
+    if (remembers && (!update || !hasNorm(update) || targets < 1)) {
       getOperation().emitError()
-          << "delayed scaling: expected a function @update that assigns the "
-             "gradient norm, and at least one target of a step";
+          << (delayed ? "delayed scaling" : "experts in FP8")
+          << ": expected a function @update that assigns the gradient norm, "
+             "and at least one target of a step";
       return signalPassFailure();
     }
     Quantization(
         microbatch, ranks,
-        {{delayed ? update : func::FuncOp(), static_cast<double>(targets)},
-         weightsPerStep},
+        {{update, static_cast<double>(targets), delayed}, weightsPerStep},
         tiles)
         .run();
   }

@@ -10,6 +10,7 @@
 // forgotten by halves, which is one number to keep.
 #include "passes/transform/Scales.h"
 #include "dialects/transformer/Facts.h"
+#include "passes/transform/Rounding.h"
 #include <cmath>
 
 using namespace mlir;
@@ -60,6 +61,16 @@ SmallVector<Value> powersOfTwo(ImplicitLocOpBuilder &b, Value amax,
           power(arith::SubIOp::create(b, number(254), scale))};
 }
 
+/// With all that it is made of. Experts may stand in front of linear layers of
+/// the same input, which have asked for its scale before.
+void moveBefore(Operation *op, Operation *user) {
+  if (!op || !user->isBeforeInBlock(op))
+    return;
+  for (Value operand : op->getOperands())
+    moveBefore(operand.getDefiningOp(), user);
+  op->moveBefore(user);
+}
+
 /// `value`, or `other` where it is 0.
 Value orElse(ImplicitLocOpBuilder &b, Value value, double other) {
   Value zero = arith::ConstantOp::create(b, b.getF32FloatAttr(0)),
@@ -72,17 +83,6 @@ Value orElse(ImplicitLocOpBuilder &b, Value value, double other) {
       value);
 }
 
-/// The weight of a product, or the one that it makes the gradient of.
-StringRef weightOf(ContractOp product) {
-  for (Value operand : {product.getLhs(), product.getRhs()})
-    if (auto weight = operand.getDefiningOp<ParameterOp>())
-      return weight.getName();
-  for (Operation *user : product->getUsers())
-    if (auto accumulate = dyn_cast<AccumulateOp>(user))
-      return accumulate.getName();
-  llvm_unreachable("isOfLinearLayer");
-}
-
 AssignOp normOf(Block &update) {
   for (auto assign : update.getOps<AssignOp>())
     if (assign.getKind() == StateKind::grad_norm)
@@ -92,7 +92,7 @@ AssignOp normOf(Block &update) {
 } // namespace
 
 bool Scales::isDelayed(Value value) const {
-  return delayed.update && !isWeight(value);
+  return delayed.all && !isWeight(value);
 }
 
 int64_t Scales::ownerOf(Value value, Operation *user) const {
@@ -106,10 +106,12 @@ void Scales::setFacts(Operation *made, Value value, Operation *user) const {
     inheritFacts(user, made);
 }
 
-Scale Scales::of(Value value, ContractOp user) {
+Scale Scales::of(Value value, Operation *user, StringRef weight) {
   Scale &known = scales[{value, ownerOf(value, user)}];
-  if (known.scale)
+  if (known.scale) {
+    moveBefore(known.scale.getDefiningOp(), user);
     return known;
+  }
   OpBuilder::InsertionGuard guard(builder);
   if (isOfStep(value))
     builder.setInsertionPointAfterValue(value);
@@ -117,31 +119,55 @@ Scale Scales::of(Value value, ContractOp user) {
     builder.setInsertionPoint(user);
   Value largest = magnitudeOf(value, user);
   bool isLater = isDelayed(value);
+  Format format = formatOf(isGradient(value), isLater);
   if (isLater) {
-    largest = remembered(value, largest, user);
+    StringRef what = isGradient(value) ? "gradient" : "input";
+    remember(weight, what, format, largest, user);
+    largest = before(weight, what, largest.getLoc());
     builder.setInsertionPointAfterValue(largest);
   }
-  Format format = formatOf(value);
-  auto powers = MapOp::create(
-      builder, value.getLoc(), {scalarType(), scalarType()}, largest,
-      [&](OpBuilder &b, mlir::Location loc, ValueRange x) {
-        ImplicitLocOpBuilder inner(loc, b);
-        return format.powers(inner, x[0]);
-      });
+  Operation *powers = powersOf(largest, format);
   // Of no pass and no layer where it is known before the step.
   if (!isLater)
     setFacts(powers, value, user);
-  return known = {powers.getResult(0), powers.getResult(1)};
+  return known = {powers->getResult(0), powers->getResult(1)};
+}
+
+Value Scales::ofRows(StringRef weight, bool areGradients) {
+  Value &known = rowScales[weight];
+  if (known)
+    return known;
+  OpBuilder::InsertionGuard guard(builder);
+  Value largest = before(weight, "row", function.getLoc());
+  builder.setInsertionPointAfterValue(largest);
+  return known = powersOf(largest, formatOf(areGradients, /*isLater=*/true))
+                     ->getResult(0);
+}
+
+void Scales::rememberRows(StringRef weight, bool areGradients, Value magnitude,
+                          Operation *user) {
+  OpBuilder::InsertionGuard guard(builder);
+  builder.setInsertionPointAfter(user);
+  remember(weight, "row", formatOf(areGradients, /*isLater=*/true), magnitude,
+           user);
+}
+
+Operation *Scales::powersOf(Value magnitude, const Format &format) {
+  return MapOp::create(builder, magnitude.getLoc(),
+                       {scalarType(), scalarType()}, magnitude,
+                       [&](OpBuilder &b, mlir::Location loc, ValueRange x) {
+                         ImplicitLocOpBuilder inner(loc, b);
+                         return format.powers(inner, x[0]);
+                       });
 }
 
 /// What nothing is known of: see README.md.
-Scales::Format Scales::formatOf(Value value) const {
-  bool ofGradient = isGradient(value);
-  double largest = ofGradient ? 57344 : 448; // 1.75 * 2^15, 1.75 * 2^8
+Scales::Format Scales::formatOf(bool isGradient, bool isLater) const {
+  double largest = isGradient ? 57344 : 448; // 1.75 * 2^15, 1.75 * 2^8
   std::optional<double> first;
-  if (isDelayed(value))
-    first = largest / (ofGradient ? delayed.targets : 1);
-  return {ofGradient ? 15 : 8, largest, first};
+  if (isLater)
+    first = largest / (isGradient ? delayed.targets : 1);
+  return {isGradient ? 15 : 8, largest, first};
 }
 
 SmallVector<Value> Scales::Format::powers(ImplicitLocOpBuilder &b,
@@ -155,23 +181,25 @@ Type Scales::scalarType() {
 }
 
 Value Scales::magnitudeOf(Value value, Operation *user) {
-  mlir::Location loc = value.getLoc();
-  Value magnitudes =
-      buildMap(builder, loc, value.getType(), value,
-               [](ImplicitLocOpBuilder &b, ValueRange x) -> Value {
-                 return math::AbsFOp::create(b, x[0]);
-               });
-  Value amax =
-      ReduceOp::create(builder, loc, Reduction::max, magnitudes, dimsOf(value));
-  for (Value made : {magnitudes, amax})
-    setFacts(made.getDefiningOp(), value, user);
+  Value amax = largestMagnitude(builder, value);
+  Operation *reduce = amax.getDefiningOp();
+  for (Operation *made : {reduce->getOperand(0).getDefiningOp(), reduce})
+    setFacts(made, value, user);
   return amax;
 }
 
-/// The largest magnitude of the steps before. `now` is kept for the next.
-Value Scales::remembered(Value value, Value now, ContractOp user) {
-  StringRef weight = weightOf(user);
-  std::string what = isGradient(value) ? "gradient" : "input";
+/// The largest magnitude of the steps before.
+Value Scales::before(StringRef weight, const Twine &what, mlir::Location loc) {
+  StringAttr slot = builder.getStringAttr(what + "_magnitude");
+  OpBuilder::InsertionGuard guard(builder);
+  builder.setInsertionPointToStart(&function.getBody().front());
+  return StateOp::create(builder, loc, scalarType(),
+                         {StateKind::optimizer, weight, slot.getValue()});
+}
+
+/// `now` is kept for the next steps.
+void Scales::remember(StringRef weight, const Twine &what, const Format &format,
+                      Value now, Operation *user) {
   StringAttr slot = builder.getStringAttr(what + "_magnitude"),
              slotNow = builder.getStringAttr(what + "_now");
   StateKey kept{StateKind::optimizer, weight, slot.getValue()},
@@ -180,10 +208,7 @@ Value Scales::remembered(Value value, Value now, ContractOp user) {
   inheritFacts(user, accumulate);
   // One for all products of the weight.
   if (slots.insert((weight + " " + what).str()).second)
-    keep(formatOf(value), kept, step);
-  OpBuilder::InsertionGuard guard(builder);
-  builder.setInsertionPointToStart(&function.getBody().front());
-  return StateOp::create(builder, now.getLoc(), scalarType(), kept);
+    keep(format, kept, step);
 }
 
 /// At the end of the step the larger one is remembered: that of the step, or

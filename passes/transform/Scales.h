@@ -20,8 +20,9 @@ struct Scale {
 
 /// For delayed scaling.
 struct Delayed {
-  mlir::func::FuncOp update; // null: scales come from the tensors as they are
+  mlir::func::FuncOp update; // may be null where nothing is delayed
   double targets = 1;        // of a step
+  bool all = false; // else activations and gradients are scaled as they are
 };
 
 /// When scales are made.
@@ -37,10 +38,16 @@ public:
       : function(microbatch), delayed(when.delayed),
         weightsPerStep(when.weightsPerStep), builder(microbatch.getContext()) {}
 
-  /// Built where it is asked for first, by a product of a linear layer, which
-  /// for an activation is in the forward pass; that of the step behind its
-  /// weight.
-  Scale of(mlir::Value value, transformer::ContractOp user);
+  /// Built where it is asked for first, by what multiplies it with `weight`,
+  /// which for an activation is in the forward pass; that of the step behind
+  /// its weight.
+  Scale of(mlir::Value value, mlir::Operation *user, llvm::StringRef weight);
+  /// For rows that `user` makes and multiplies with `weight`: always from the
+  /// steps before.
+  mlir::Value ofRows(llvm::StringRef weight, bool areGradients);
+  /// Keeps their largest magnitude of this step for the next ones.
+  void rememberRows(llvm::StringRef weight, bool areGradients,
+                    mlir::Value magnitude, mlir::Operation *user);
   /// Whether scale and copies are of the step.
   bool isOfStep(mlir::Value value) const {
     return weightsPerStep && isWeight(value);
@@ -67,11 +74,15 @@ private:
     llvm::SmallVector<mlir::Value> powers(mlir::ImplicitLocOpBuilder &b,
                                           mlir::Value magnitude) const;
   };
-  Format formatOf(mlir::Value value) const;
+  Format formatOf(bool isGradient, bool isLater) const;
   mlir::Type scalarType();
   mlir::Value magnitudeOf(mlir::Value value, mlir::Operation *user);
-  mlir::Value remembered(mlir::Value value, mlir::Value now,
-                         transformer::ContractOp user);
+  mlir::Operation *powersOf(mlir::Value magnitude, const Format &format);
+  /// A state that is kept, and that of the step: `what` they are of.
+  mlir::Value before(llvm::StringRef weight, const llvm::Twine &what,
+                     mlir::Location loc);
+  void remember(llvm::StringRef weight, const llvm::Twine &what,
+                const Format &format, mlir::Value now, mlir::Operation *user);
   void keep(const Format &format, const transformer::StateKey &kept,
             const transformer::StateKey &step);
 
@@ -81,6 +92,7 @@ private:
   mlir::OpBuilder builder;
   llvm::DenseMap<std::pair<mlir::Value, int64_t>, Scale> scales; // ownerOf
   llvm::SmallVector<mlir::Value> saturated; // in @update, 1 or 0 each
+  llvm::StringMap<mlir::Value> rowScales;   // by weight
   llvm::StringSet<> slots; // weights and what they are multiplied with
 };
 

@@ -94,7 +94,57 @@ class Weight:
 
 
 def linear(weights, memory_of=lambda name: None):
-    """`weights` with those of linear layers wrapped: not embeddings, not the head."""
-    others = ("wte.", "wpe.", "lm_head.", "embed_tokens.")
+    """`weights` with those of linear layers wrapped: not embeddings, not the
+    head, no experts (Experts) and no routers."""
+    others = ("wte.", "wpe.", "lm_head.", "embed_tokens.", ".experts.", ".gate.weight")
     return {name: Weight(w, memory_of(name)) if w.dim() == 2 and not any(o in name for o in others)
             else w for name, w in weights.items()}
+
+
+class _Rounded(torch.autograd.Function):
+    """One of both directions rounds, the other passes."""
+
+    @staticmethod
+    def forward(context, x, forward, backward):
+        context.backward_rule = backward
+        return forward(x) if forward else x.clone()
+
+    @staticmethod
+    def backward(context, gradient):
+        rule = context.backward_rule
+        return rule(gradient) if rule else gradient, None, None
+
+
+class Experts:
+    """For config["experts"] of mixture.py: experts whose operands are rounded. Each kind of weight has one scale for
+    all experts, tokens and their gradients one for all; with `delayed` these come from the steps before. Rows that
+    experts make always have scales from the steps before: those in front of the down projection, and the gradients of
+    gate's and of up's results. Only chosen rows count. Call `begin_step` before each step."""
+
+    def __init__(self, targets, delayed=False):
+        self.targets, self.delayed, self.memories = targets, delayed, {}
+
+    def begin_step(self):
+        for memory in self.memories.values():
+            memory.begin_step()
+
+    def _rule(self, key, form, delayed=True):
+        if not delayed:
+            return lambda x: quantized(x, form)
+        memory = self.memories.setdefault(key, Memory(self.targets))
+        return lambda x: memory.quantized(x, form)
+
+    def __call__(self, layer, tokens, experts, shares, activation):
+        of_tokens = self._rule((layer, "tokens"), E4M3, self.delayed)
+        of_sums = self._rule((layer, "sums"), E5M2, self.delayed)
+        of_rows, of_gate, of_up = (self._rule((layer, what), form) for what, form in
+                                   (("rows", E4M3), ("gate", E5M2), ("up", E5M2)))
+        stacks = [_Rounded.apply(torch.stack(list(stack)), lambda w: quantized(w, E4M3), None)
+                  for stack in zip(*experts, strict=True)]
+        x = _Rounded.apply(tokens, of_tokens, None)
+        result = torch.zeros_like(tokens)
+        for gate, up, down, share in zip(*stacks, shares, strict=True):
+            inner = (activation(_Rounded.apply(x @ gate.t(), None, of_gate))
+                     * _Rounded.apply(x @ up.t(), None, of_up) * share)
+            result = result + _Rounded.apply(inner, of_rows, None) @ down.t()
+        return _Rounded.apply(result, None, of_sums)

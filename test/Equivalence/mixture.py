@@ -99,8 +99,17 @@ def _limited(config, choices, samples):
     return kept
 
 
+def _sum_of(_layer_name, tokens, experts, shares, activation):
+    result = torch.zeros_like(tokens)
+    for (gate, up, down), share in zip(experts, shares, strict=True):
+        inner = activation(tokens @ gate.t()) * (tokens @ up.t())
+        result = result + share * (inner @ down.t())
+    return result
+
+
 def mixture(config, weights, layer_name, x, activation):
-    """[batch, sequence, embed]: each token's experts, weighed by the router's probabilities."""
+    """[batch, sequence, embed]: each token's experts, weighed by the router's probabilities. config["experts"] may
+    compute their sum otherwise, in FP8 (fp8.Experts)."""
     block, names = _names(config)
     tokens = x.flatten(0, 1)
     logits = tokens @ weights[f"{layer_name}{block}.gate.weight"].t()
@@ -112,13 +121,11 @@ def mixture(config, weights, layer_name, x, activation):
         listener.append((logits.view(*x.shape[:2], -1), choices))
     if "capacity" in config:
         choices = _limited(config, choices, len(x))
-    result = torch.zeros_like(tokens)
-    for expert in range(_experts(config)):
-        gate, up, down = (weights[f"{layer_name}{block}.experts.{expert}.{name}.weight"] for name in names)
-        inner = activation(tokens @ gate.t()) * (tokens @ up.t())
-        # All tokens, so that an expert that nobody chose has a gradient of zero.
-        weight = torch.where(choices == expert, chosen, 0.0).sum(dim=-1, keepdim=True)
-        result = result + weight * (inner @ down.t())
+    experts = [[weights[f"{layer_name}{block}.experts.{expert}.{name}.weight"] for name in names]
+               for expert in range(_experts(config))]
+    # All tokens, so that an expert that nobody chose has a gradient of zero.
+    shares = [torch.where(choices == expert, chosen, 0.0).sum(dim=-1, keepdim=True) for expert in range(len(experts))]
+    result = config.get("experts", _sum_of)(layer_name, tokens, experts, shares, activation)
     if config["model_type"] == "dots1":
         gate, up, down = (weights[f"{layer_name}{block}.shared_experts.{part}.weight"] for part in names)
         result = result + (activation(tokens @ gate.t()) * (tokens @ up.t())) @ down.t()

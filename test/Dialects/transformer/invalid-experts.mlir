@@ -318,7 +318,7 @@ func.func @f(%c: !c) {
 !slots = tensor<4x2xi32, #transformer.dims<sequence, slots>>
 !places = tensor<6x2xi32, #transformer.dims<sequence, choices>>
 func.func @f(%x: !x, %c: !c, %p: !p, %u: !up, %d: !down, %n: tensor<i32>, %s: !slots, %pl: !places) {
-  // expected-error@+1 {{'transformer.expert_rounds' op (C1) has 2 sums and 2 results, expected one, and results of their types}}
+  // expected-error@+1 {{'transformer.expert_rounds' op (C1) has 2 sums and 2 results, expected 1 and 0 magnitudes, and results of their types}}
   %0:2 = transformer.expert_rounds silu %x, %c, %p gate %u up %u down %d from %n of 4 rows 8 slots %s, %pl of %c last %n over ["ep"] to %x, %x : !x, !c, !p, !up, !down, tensor<i32>, !slots, !places, !c, tensor<i32> to !x, !x -> !x, !x
   return
 }
@@ -334,5 +334,41 @@ func.func @f(%x: !x, %c: !c, %p: !p, %u: !up, %d: !down, %n: tensor<i32>, %s: !s
 func.func @f(%x: !x, %c: !c, %p: !p, %u: !up, %d: !down, %n: tensor<i32>, %s: !slots, %pl: !places) {
   // expected-error@+1 {{'transformer.expert_rounds' op (C2) has slots}}
   %0 = transformer.expert_rounds silu %x, %c, %p gate %u up %u down %d from %n of 4 rows 8 slots %s, %pl of %c last %n over ["ep"] to %x : !x, !c, !p, !up, !down, tensor<i32>, !slots, !places, !c, tensor<i32> to !x -> !x
+  return
+}
+
+// -----
+!x = tensor<3x4xf32, #transformer.dims<sequence, embed>>
+!c = tensor<3x2xi32, #transformer.dims<sequence, choices>>
+!p = tensor<3x2xf32, #transformer.dims<sequence, choices>>
+!up = tensor<5x6x4xf32, #transformer.dims<experts, expert_ffn, embed>>
+!down = tensor<5x4x6xf32, #transformer.dims<experts, embed, expert_ffn>>
+func.func @f(%x: !x, %c: !c, %p: !p, %u: !up, %d: !down, %s: tensor<f32>) {
+  // expected-error@+1 {{'transformer.experts' op (C6) has 1 scales and 2 magnitudes of rows, expected 1 and 1 of tensor<f32>, or none}}
+  %0:3 = transformer.experts silu %x, %c, %p gate %u up %u down %d rounded %s : tensor<f32> -> tensor<f32>, tensor<f32> : !x, !c, !p, !up, !down
+  return
+}
+
+// -----
+!x = tensor<3x4xf32, #transformer.dims<sequence, embed>>
+!c = tensor<3x2xi32, #transformer.dims<sequence, choices>>
+!p = tensor<3x2xf32, #transformer.dims<sequence, choices>>
+!up = tensor<5x6x4xf32, #transformer.dims<experts, expert_ffn, embed>>
+!down = tensor<5x4x6xf32, #transformer.dims<experts, embed, expert_ffn>>
+func.func @f(%x: !x, %c: !c, %p: !p, %u: !up, %d: !down, %s: tensor<f32>) {
+  // expected-error@+1 {{'transformer.experts' op (C6)}}
+  %0:2 = transformer.experts silu %x, %c, %p gate %u up %u down %d rounded %x : !x -> !x : !x, !c, !p, !up, !down
+  return
+}
+
+// -----
+!x = tensor<3x4xf32, #transformer.dims<sequence, embed>>
+!c = tensor<3x2xi32, #transformer.dims<sequence, choices>>
+!p = tensor<3x2xf32, #transformer.dims<sequence, choices>>
+!up = tensor<5x6x4xf32, #transformer.dims<experts, expert_ffn, embed>>
+!down = tensor<5x4x6xf32, #transformer.dims<experts, embed, expert_ffn>>
+func.func @f(%x: !x, %c: !c, %p: !p, %u: !up, %d: !down, %s: tensor<f32>) {
+  // expected-error@+1 {{'transformer.experts_grad' op (C6) has 1 scales and 2 magnitudes of rows, expected 3 and 2 of tensor<f32>, or none}}
+  %0:7 = transformer.experts_grad silu %x, %c, %p gate %u up %u down %d of %x rounded %s : tensor<f32> -> tensor<f32>, tensor<f32> : !x, !c, !p, !up, !down
   return
 }

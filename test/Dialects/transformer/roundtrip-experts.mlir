@@ -14,7 +14,7 @@
 !inner = tensor<12x8xf32, #transformer.dims<rows, expert_ffn>>
 
 // CHECK-LABEL: func.func @whole
-func.func @whole(%x: !x, %r: !r, %c: !c, %g: !up, %u: !up, %d: !down, %first: tensor<i32>) {
+func.func @whole(%x: !x, %r: !r, %c: !c, %g: !up, %u: !up, %d: !down, %first: tensor<i32>, %scale: tensor<f32>) {
   // CHECK: %[[S:.*]] = transformer.softmax %{{.*}} : tensor<2x3x6xf32
   %s = transformer.softmax %r : !r
   // CHECK: %[[P:.*]] = transformer.pick %[[S]] at %{{.*}} : tensor<2x3x6xf32, {{.*}}>, tensor<2x3x2xi32, {{.*}}> -> tensor<2x3x2xf32
@@ -25,6 +25,11 @@ func.func @whole(%x: !x, %r: !r, %c: !c, %g: !up, %u: !up, %d: !down, %first: te
   %y = transformer.experts gelu %x, %c, %p gate %g up %u down %d : !x, !c, !p, !up, !down
   // CHECK: transformer.experts_grad gelu %{{.*}}, %{{.*}}, %[[P]] gate %{{.*}} up %{{.*}} down %{{.*}} of %[[Y]] from %{{.*}} : tensor<i32> of 12 : tensor<2x3x4xf32
   %dx, %dp, %dg, %du, %dd = transformer.experts_grad gelu %x, %c, %p gate %g up %u down %d of %y from %first : tensor<i32> of 12 : !x, !c, !p, !up, !down
+  // CHECK: transformer.experts gelu {{.*}} down %{{.*}} rounded %{{.*}} : tensor<f32> -> tensor<f32> : tensor<2x3x4xf32
+  %ry, %rm = transformer.experts gelu %x, %c, %p gate %g up %u down %d rounded %scale : tensor<f32> -> tensor<f32> : !x, !c, !p, !up, !down
+  // CHECK: transformer.experts_grad gelu {{.*}} of 12 rounded %{{.*}}, %{{.*}}, %{{.*}} : tensor<f32>, tensor<f32>, tensor<f32> -> tensor<f32>, tensor<f32> : tensor<2x3x4xf32
+  %rx, %rp, %rg, %ru, %rd, %gm:2 = transformer.experts_grad gelu %x, %c, %p gate %g up %u down %d of %y from %first : tensor<i32> of 12
+      rounded %scale, %scale, %scale : tensor<f32>, tensor<f32>, tensor<f32> -> tensor<f32>, tensor<f32> : !x, !c, !p, !up, !down
   // CHECK: transformer.experts gelu {{.*}} from %{{.*}} : tensor<i32> of 12 exchanged 1.250000e+00 over ["ep"] : tensor<2x3x4xf32
   %z = transformer.experts gelu %x, %c, %p gate %g up %u down %d from %first : tensor<i32> of 12 exchanged 1.25 over ["ep"] : !x, !c, !p, !up, !down
   // CHECK: transformer.experts_grad gelu {{.*}} of %{{.*}} exchanged 1.000000e+00 : tensor<2x3x4xf32

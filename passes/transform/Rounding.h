@@ -1,0 +1,22 @@
+// Values as FP8 has them, in a type that is wider: for products that take no
+// operands of 8 bits.
+#pragma once
+
+#include "dialects/transformer/Transformer.h"
+
+namespace meshwork::transform {
+
+/// An infinity would become the format's largest number. Scales of the tensor
+/// itself are NaN then; with those of other steps the value becomes NaN.
+enum class Infinity { isInScale, becomesNan };
+
+/// `value` times `scale` in `format`, f8E4M3FN or f8E5M2.
+mlir::Value scaledTo8(mlir::OpBuilder &builder, mlir::Value value,
+                      mlir::Value scale, mlir::Type format, Infinity infinity);
+/// Of 8 bits, times `inverse`: exact where that is a power of two.
+mlir::Value scaledBack(mlir::OpBuilder &builder, mlir::Value of8,
+                       mlir::Value inverse, mlir::Type element);
+/// The largest magnitude, tensor<f32>, by two ops: the second one is returned.
+mlir::Value largestMagnitude(mlir::OpBuilder &builder, mlir::Value value);
+
+} // namespace meshwork::transform
