@@ -96,7 +96,7 @@ def Schedule_ViewOp : Schedule_Op<"view", [Pure]> {
     `updated` is a weight or an optimizer's state as this step's update leaves
     it; else as the step finds it.
     (C1) lies within the buffer on the first rank; shape and strides are static and positive, of 8 dims at most; no two elements share bytes; the offset is a multiple of the element's size.
-    (C2) elements are f32, bf16, i32, f8E4M3FN or f8E5M2.
+    (C2) elements are f32, bf16, i32, f8E4M3FN, f8E5M2 or i8.
     (C3) advances are no more than the repeats around it, multiples of the element's size and not negative; it lies within the buffer in the last turn of each.
     ```mlir
     %v = schedule.view %b at 64 : memref<128xi8> to memref<4x4xf32, strided<[4, 1]>>

@@ -12,6 +12,8 @@ namespace meshwork::schedule {
 std::optional<plan::DType> elementTypeOf(Type element) {
   if (element.isSignlessInteger(32))
     return plan::DType::i32;
+  if (element.isSignlessInteger(8))
+    return plan::DType::i8;
   return llvm::TypeSwitch<Type, std::optional<plan::DType>>(element)
       .Case([](Float32Type) { return plan::DType::f32; })
       .Case([](BFloat16Type) { return plan::DType::bf16; })
@@ -79,7 +81,7 @@ LogicalResult ViewOp::verify() {
   auto type = cast<MemRefType>(getResult().getType());
   if (!elementTypeOf(type.getElementType()))
     return emitOpError() << "(C2) is of " << type.getElementType()
-                         << ", expected f32, bf16, i32, f8E4M3FN or f8E5M2";
+                         << ", expected f32, bf16, i32, f8E4M3FN, f8E5M2 or i8";
   if (!isView(getResult()))
     return emitOpError()
            << "(C1) expected positive static sizes and strides in a buffer, "

@@ -107,12 +107,14 @@ enum class OverKeys {
   summed  // gradients, of queries, keys and values: the last two of those keys
 };
 
-/// f8E4M3FN or f8E5M2: what products read and nothing else computes with.
+/// f8E4M3FN or f8E5M2: what products read.
 bool isF8(::mlir::Type element);
+/// Of 8 bits, also i8: made and read by maps, moved, and not computed with.
+bool isNarrow(::mlir::Type element);
 /// f32 or bf16.
 bool isWideFloat(::mlir::Type element);
 /// Whether `type` is a tensor of this dialect: each dim has a name, elements
-/// are f32, bf16, f8 or i32.
+/// are f32, bf16, f8, i8 or i32.
 bool isNamedTensor(::mlir::Type type);
 /// The names of a tensor's dims; empty for a scalar or a tensor without them.
 DimsAttr dimsOf(::mlir::Type type);

@@ -125,6 +125,7 @@ namespace meshwork::transformer {
 bool isF8(Type element) {
   return isa<Float8E4M3FNType, Float8E5M2Type>(element);
 }
+bool isNarrow(Type element) { return isF8(element) || element.isInteger(8); }
 bool isWideFloat(Type element) { return element.isF32() || element.isBF16(); }
 
 bool isNamedTensor(Type type) {
@@ -132,7 +133,8 @@ bool isNamedTensor(Type type) {
   if (!tensor)
     return false;
   Type element = tensor.getElementType();
-  bool isKnown = isWideFloat(element) || isF8(element) || element.isInteger(32);
+  bool isKnown = isWideFloat(element) || isNarrow(element) ||
+                 element.isSignlessInteger(32);
   return isKnown && (tensor.getRank() == 0
                          ? !tensor.getEncoding()
                          : isa_and_nonnull<DimsAttr>(tensor.getEncoding()));

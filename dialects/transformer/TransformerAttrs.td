@@ -41,12 +41,12 @@ def Transformer_DimsAttr : Transformer_Attr<"Dims", "dims", [
 class Transformer_TensorType<string elements, string predicate>
     : Type<And<[CPred<"::meshwork::transformer::isNamedTensor($_self)">, CPred<predicate>]>,
            "tensor of " # elements # " whose dims have names", "::mlir::RankedTensorType">;
-def Transformer_Tensor : Transformer_TensorType<"f32, bf16, f8 or i32", "true">;
+def Transformer_Tensor : Transformer_TensorType<"f32, bf16, f8, i8 or i32", "true">;
 def Transformer_FloatTensor : Transformer_TensorType<"f32 or bf16",
     "::meshwork::transformer::isWideFloat(::llvm::cast<::mlir::RankedTensorType>($_self).getElementType())">;
 def Transformer_KeptTensor : Transformer_TensorType<"f32, bf16 or i32",
-    "!::meshwork::transformer::isF8(::llvm::cast<::mlir::RankedTensorType>($_self).getElementType())">;
-// f8 only exists between a map that quantizes and a product.
+    "!::meshwork::transformer::isNarrow(::llvm::cast<::mlir::RankedTensorType>($_self).getElementType())">;
+// f8 only exists between a map that quantizes and what reads it.
 def Transformer_ProductTensor : Transformer_TensorType<"f32, bf16 or f8",
     "::llvm::isa<::mlir::FloatType>(::llvm::cast<::mlir::RankedTensorType>($_self).getElementType())">;
 def Transformer_ScaleTensor : Transformer_TensorType<"one f32",

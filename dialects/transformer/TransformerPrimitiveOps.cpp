@@ -15,8 +15,9 @@ using namespace meshwork::transformer;
 /// What a body sees of one element of `type`.
 static Type scalarOf(Type type) {
   Type element = cast<RankedTensorType>(type).getElementType();
-  return isa<FloatType>(element) ? Float32Type::get(type.getContext())
-                                 : element;
+  return isa<FloatType>(element) || isNarrow(element)
+             ? Float32Type::get(type.getContext())
+             : element;
 }
 
 void MapOp::build(

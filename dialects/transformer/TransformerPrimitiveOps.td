@@ -31,8 +31,9 @@ def Transformer_MapOp : Transformer_PrimitiveOp<"map", ["getFactors", "isLinear"
     The results' dims are the iteration space; operands are broadcast along the
     dims that they lack. The body sees scalars: f32 for any float tensor
     (storage types convert on load and store, to nearest even; f8 takes what is
-    beyond its largest number as that number, and NaN stays NaN), i32 for
-    integer ones. It holds `arith` and `math` ops, `transformer.index`,
+    beyond its largest number as that number, and NaN stays NaN) and for i8
+    (whole numbers from -127 to 127, the ends of what is beyond; NaN is -127),
+    i32 for integer ones. It holds `arith` and `math` ops, `transformer.index`,
     `transformer.dropout_mask` and `transformer.stochastic_round`.
     (C1) all results have equal dims and sizes.
     (C2) each operand's dims are among the results', with equal sizes.

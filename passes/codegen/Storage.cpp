@@ -4,6 +4,7 @@
 #include "mlir/IR/TypeUtilities.h"
 #include "passes/codegen/BodyEmitter.h"
 #include "passes/codegen/Float8.h"
+#include "passes/codegen/Int8.h"
 
 using namespace mlir;
 namespace meshwork::codegen {
@@ -42,6 +43,8 @@ Value fromStorage(OpBuilder &b, Location loc, Value stored,
                   RankedTensorType type) {
   if (transformer::isF8(type.getElementType()))
     return fromFloat8(b, loc, stored, type.getElementType());
+  if (type.getElementType().isInteger(8))
+    return fromInt8(b, loc, stored);
   if (!type.getElementType().isBF16())
     return stored;
   Type i32 = typeLike(stored.getType(), b.getI32Type());
@@ -72,6 +75,8 @@ Value toStorage(OpBuilder &b, Location loc, Value value, RankedTensorType type,
                 const CpuTarget &target) {
   if (transformer::isF8(type.getElementType()))
     return toFloat8(b, loc, value, type.getElementType());
+  if (type.getElementType().isInteger(8))
+    return toInt8(b, loc, value);
   if (!type.getElementType().isBF16())
     return value;
   auto vector = dyn_cast<VectorType>(value.getType());

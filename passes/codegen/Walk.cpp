@@ -78,9 +78,10 @@ private:
       return op.emitOpError() << "holds " << type
                               << ", expected a static shape without empty dims";
     Type element = tensor.getElementType();
-    if (!isWideFloat(element) && !isF8(element) && !element.isInteger(32))
-      return op.emitOpError() << "holds " << type
-                              << ", expected elements of f32, bf16, f8 or i32";
+    if (!isWideFloat(element) && !isNarrow(element) && !element.isInteger(32))
+      return op.emitOpError()
+             << "holds " << type
+             << ", expected elements of f32, bf16, f8, i8 or i32";
     if (tensor.getRank() && !tensor.getEncoding())
       return op.emitOpError() << "holds " << type << ", expected named dims";
     for (auto [name, size] :

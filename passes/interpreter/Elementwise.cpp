@@ -58,6 +58,11 @@ double roundedToF8(double value, Type format) {
   return std::fabs(rounded) > largest ? std::copysign(largest, value) : rounded;
 }
 
+static double roundedToI8(double value) {
+  return std::isnan(value) ? -127
+                           : std::nearbyint(std::clamp(value, -127.0, 127.0));
+}
+
 static Results evaluate(MapOp op, ArrayRef<Tensor> operands) {
   FailureOr<ScalarProgram> program = ScalarProgram::compile(op);
   if (failed(program))
@@ -77,7 +82,9 @@ static Results evaluate(MapOp op, ArrayRef<Tensor> operands) {
          llvm::zip_equal(results, values, op.getResultTypes())) {
       // Rounding to wider types is left out: all of this is in double.
       Type element = cast<RankedTensorType>(type).getElementType();
-      result[position] = isF8(element) ? roundedToF8(value, element) : value;
+      result[position] = isF8(element)          ? roundedToF8(value, element)
+                         : element.isInteger(8) ? roundedToI8(value)
+                                                : value;
     }
     ++position;
   });

@@ -20,8 +20,7 @@ BufferOp makeBuffer(OpBuilder &builder, Location loc, const Twine &name,
 static Type wordOf(OpBuilder &builder, int64_t bytes) {
   if (bytes % 4 == 0)
     return builder.getI32Type();
-  return bytes % 2 == 0 ? Type(builder.getBF16Type())
-                        : Float8E4M3FNType::get(builder.getContext());
+  return bytes % 2 == 0 ? Type(builder.getBF16Type()) : builder.getI8Type();
 }
 
 CopyOp copyBytes(OpBuilder &builder, Location loc, StringRef name,

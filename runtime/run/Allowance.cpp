@@ -20,6 +20,8 @@ double element(plan::DType type, const std::byte *at) {
   }
   if (plan::isFloat8(type))
     return static_cast<double>(fromFloat8(type, std::to_integer<uint8_t>(*at)));
+  if (type == plan::DType::i8)
+    return std::to_integer<int8_t>(*at);
   if (type == plan::DType::i32) {
     int32_t value;
     std::memcpy(&value, at, sizeof(value));
@@ -73,6 +75,8 @@ Allowance allowance(plan::DType type, bool inexact) {
     return {0x1p-6, 0.03};
   if (plan::isFloat8(type)) // One place of the last bit.
     return {type == plan::DType::e4m3 ? 0x1p-3 : 0x1p-2, 0.03};
+  if (type == plan::DType::i8) // One step of 127.
+    return {0x1p-6, 0.01};
   return inexact ? Allowance{0x1p-9, 0.01} : Allowance{0x1p-15, 1e-4};
 }
 

@@ -66,7 +66,7 @@ private:
     inexact = false;
     forEachOperand(one, [&](const plan::Operand &operand) {
       plan::DType type = program.views[operand.view].dtype;
-      inexact |= type == plan::DType::bf16 || plan::isFloat8(type);
+      inexact |= plan::bytesOf(type) < 4;
       if (status.ok())
         status =
             tested->write(program.places[operand.view], bytesOf(operand.view));

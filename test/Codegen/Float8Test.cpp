@@ -1,15 +1,9 @@
 // Numbers of 8 bits that kernels store and load, bit for bit, against a list of
 // all numbers that the formats have.
 #include <algorithm>
-#include <cstring>
 #include <limits>
 
-#include "dialects/schedule/Schedule.h"
-#include "mlir/Dialect/Func/IR/FuncOps.h"
-#include "mlir/Parser/Parser.h"
-#include "passes/codegen/gpu/GpuKernel.h"
-#include "test/Codegen/Emulated.h"
-#include "test/Codegen/Kernel.h"
+#include "test/Codegen/StoreKernel.h"
 
 using namespace mlir;
 using namespace meshwork::codegen::test;
@@ -66,26 +60,6 @@ std::vector<float> interesting(const Format &format) {
   for (float x : randomFloats(1000, -3, 3))
     list.push_back(std::ldexp(x, static_cast<int>(list.size() % 40) - 20));
   return list;
-}
-
-std::string copyOf(const std::string &from, const std::string &to,
-                   size_t count) {
-  return fill(R"(
-!x = tensor<$Nx$F, #transformer.dims<cols>>
-!y = tensor<$Nx$T, #transformer.dims<cols>>
-func.func @f(%x: !x) -> !y {
-  %r = transformer.fused rows <> cols <cols> ins(%x : !x) -> !y {
-  ^bb0(%a: !x):
-    %z = transformer.map ins(%a : !x) -> !y {
-    ^bb0(%p: f32):
-      transformer.yield %p : f32
-    }
-    transformer.yield %z : !y
-  }
-  return %r : !y
-}
-)",
-              {{"N", std::to_string(count)}, {"F", from}, {"T", to}});
 }
 
 bool isNan(uint8_t bits) { return (bits & 0x7f) == 0x7f; }
@@ -145,32 +119,9 @@ TEST(Float8, IsRoundedAlikeOnAGpu) {
     // Vectors of eight; of one.
     for (size_t count : {from.size() / 8 * 8, from.size() / 2 * 2 - 1}) {
       from.resize(count);
-      MLIRContext context(MLIRContext::Threading::DISABLED);
-      context.loadDialect<transformer::TransformerDialect, func::FuncDialect>();
-      loadGpuKernelDialects(context);
-      auto source = parseSourceString<ModuleOp>(
-          copyOf("f32", format.type, count), &context);
-      transformer::FusedOp op;
-      source->walk([&](transformer::FusedOp fused) { op = fused; });
-      OpBuilder builder = OpBuilder::atBlockEnd(source->getBody());
-      auto module =
-          gpu::GPUModuleOp::create(builder, source->getLoc(), "kernels");
-      FailureOr<GpuKernel> kernel =
-          emitGpuKernel(contiguousSpec(op, "kernel"), module);
-      ASSERT_TRUE(succeeded(kernel));
-      alignas(16) static float input[4096];
-      alignas(16) static uint8_t output[4096];
-      ASSERT_LE(count, 4096u);
-      std::memcpy(input, from.data(), count * sizeof(float));
-      std::string wrong =
-          runEmulated(module, *kernel,
-                      {reinterpret_cast<uint64_t>(input),
-                       reinterpret_cast<uint64_t>(output)},
-                      {{reinterpret_cast<char *>(input), count * sizeof(float)},
-                       {reinterpret_cast<char *>(output), count}},
-                      "sm_90a");
-      ASSERT_EQ(wrong, "");
-      expectRounded(format, from, {output, output + count});
+      std::vector<uint8_t> to(count);
+      ASSERT_EQ(storeOnGpu(format.type, from, to), "");
+      expectRounded(format, from, to);
     }
   }
 }

@@ -15,6 +15,7 @@ constexpr int bytesOf(DType type) {
     return 2;
   case DType::e4m3:
   case DType::e5m2:
+  case DType::i8:
     return 1;
   }
   return 0;

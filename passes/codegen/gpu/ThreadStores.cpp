@@ -3,6 +3,7 @@
 #include "mlir/Dialect/SCF/IR/SCF.h"
 #include "mlir/Dialect/Vector/IR/VectorOps.h"
 #include "passes/codegen/BodyEmitter.h"
+#include "passes/codegen/Int8.h"
 #include "passes/codegen/gpu/ThreadBody.h"
 
 using namespace mlir;
@@ -93,6 +94,8 @@ static Value toFloat8OfPtx(OpBuilder &b, Location loc, Value value,
 Value ThreadBody::toStorage(OpBuilder &b, Value value, Type element) {
   if (transformer::isF8(element))
     return toFloat8OfPtx(b, loc(), value, element);
+  if (element.isInteger(8))
+    return toInt8(b, loc(), value);
   if (!element.isBF16())
     return value;
   Value cut = arith::TruncFOp::create(

@@ -43,8 +43,9 @@ dnnl_data_type_t typeOf(plan::DType type) {
   case plan::DType::i32:
     return dnnl_s32;
   case plan::DType::e4m3:
-  case plan::DType::e5m2:
-    break; // Newer versions know them.
+  case plan::DType::e5m2: // Newer versions know these two.
+  case plan::DType::i8:
+    break;
   }
   return dnnl_data_type_undef;
 }

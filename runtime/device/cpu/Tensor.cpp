@@ -18,6 +18,8 @@ const char *nameOf(DType type) {
     return "e4m3";
   case DType::e5m2:
     return "e5m2";
+  case DType::i8:
+    return "i8";
   }
   return "unknown type";
 }

@@ -141,6 +141,7 @@ int typeOf(DType type) {
   case DType::e5m2:
     return blas::dataType::e5m2;
   case DType::i32:
+  case DType::i8:
   case DType::f32:
     break;
   }

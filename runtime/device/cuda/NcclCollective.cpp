@@ -12,7 +12,8 @@ int typeOf(plan::DType type) {
   case plan::DType::i32:
     return nccl::dataType::i32;
   case plan::DType::e4m3:
-  case plan::DType::e5m2: // They move only.
+  case plan::DType::e5m2:
+  case plan::DType::i8: // They move only.
     return nccl::dataType::u8;
   case plan::DType::f32:
     break;

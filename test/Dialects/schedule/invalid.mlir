@@ -50,7 +50,7 @@ schedule.program @rank {
 // -----
 schedule.program @rank {
   %b = schedule.buffer "b" activations : memref<128xi8>
-  // expected-error@+1 {{'schedule.view' op (C2) is of 'f16', expected f32, bf16, i32, f8E4M3FN or f8E5M2}}
+  // expected-error@+1 {{'schedule.view' op (C2) is of 'f16', expected f32, bf16, i32, f8E4M3FN, f8E5M2 or i8}}
   %v = schedule.view %b at 0 : memref<128xi8> to memref<4xf16, strided<[1]>>
 }
 

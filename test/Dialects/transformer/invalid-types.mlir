@@ -38,7 +38,7 @@ func.func @f(%x: tensor<4xf32, "embed">) {
 // -----
 #e = #transformer.dims<embed>
 func.func @f(%x: tensor<4xindex, #e>) {
-  // expected-error@+1 {{operand #0 must be tensor of f32, bf16, f8 or i32 whose dims have names, but got 'tensor<4xindex}}
+  // expected-error@+1 {{operand #0 must be tensor of f32, bf16, f8, i8 or i32 whose dims have names, but got 'tensor<4xindex}}
   %0 = transformer.slice %x dim "embed" offset 0 : tensor<4xindex, #e> -> tensor<2xindex, #e>
   return
 }
