@@ -10,6 +10,34 @@ using namespace meshwork::transformer;
 namespace meshwork::schedule {
 namespace {
 
+/// What runs once a step runs before all else, so it stands there, with what it
+/// reads: then gathers of what it makes can travel together.
+class OfStepFirst {
+public:
+  explicit OfStepFirst(Block &body) : first(&body.front()) {
+    // Parameters keep their order, which is that of files.
+    auto all = llvm::map_to_vector(body, [](Operation &op) { return &op; });
+    for (Operation *op : all)
+      if (isa<transformer::ParameterOp>(op))
+        hoist(op);
+    for (Operation *op : all)
+      if (isOfStep(op))
+        hoist(op);
+  }
+
+private:
+  void hoist(Operation *op) {
+    if (!op || op == first || !known.insert(op).second)
+      return;
+    for (Value operand : op->getOperands())
+      hoist(operand.getDefiningOp());
+    op->moveBefore(first);
+  }
+
+  Operation *first;
+  llvm::SmallDenseSet<Operation *> known;
+};
+
 /// Collectives of states first, level by level: those of all states, then what
 /// reads their results. They need nothing else, and travel in few buckets.
 llvm::SmallDenseSet<Operation *> hoistThoseOfStates(ArrayRef<Operation *> ops) {
@@ -153,16 +181,17 @@ void sinkToUsers(Block &body, ArrayRef<Operation *> ops,
     Operation *last = nullptr;
     uint64_t bytes = 0;
   };
-  llvm::DenseMap<std::pair<OperationName, Attribute>, Group>
-      groups; // by kind and axes
+  // By kind, axes and type: one bucket has one of each.
+  llvm::DenseMap<std::tuple<OperationName, Attribute, Type>, Group> groups;
   for (Operation *op : ops) {
     uint64_t bytes = std::max(bytesOfType(op->getOperand(0).getType()),
                               bytesOfType(op->getResult(0).getType()));
     if (fixed.contains(op) || bytes > smallBytes)
       continue;
     Operation *input = op->getOperand(0).getDefiningOp();
-    auto &[last, sum] = groups[{
-        op->getName(), cast<mesh::CollectiveOpInterface>(op).getAxes()}];
+    auto &[last, sum] =
+        groups[{op->getName(), cast<mesh::CollectiveOpInterface>(op).getAxes(),
+                tensorType(op->getOperand(0)).getElementType()}];
     bool isSamePass = last && isBackward(last) == isBackward(op);
     bool isChain = input && input->getName() == op->getName(); // hops
     bool joins = isSamePass && sum + bytes <= joinedBytes &&
@@ -178,6 +207,7 @@ void sinkToUsers(Block &body, ArrayRef<Operation *> ops,
 } // namespace
 
 void groupCollectives(Block &body) {
+  OfStepFirst{body};
   SmallVector<Operation *> ops;
   for (Operation &op : body)
     if (isa<mesh::CollectiveOpInterface>(op))
