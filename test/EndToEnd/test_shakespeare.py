@@ -41,6 +41,9 @@ class Shakespeare(unittest.TestCase):
         for words in (one for one in svg if one.tag.endswith("text") and one.get("text-anchor") == "start"):
             self.assertLess(float(words.get("x")) + 7.5 * len(words.text), width, words.text)
 
+    def test_runs_as_the_readme_calls_it(self):
+        self.assertTrue(os.access(FOLDER / "run.py", os.X_OK))
+
     def test_the_picture_is_of_the_kept_losses(self):
         self.script("picture.py", FOLDER / "losses.json", "drawn.svg")
         drawn = self.space.read("drawn.svg")
