@@ -107,6 +107,7 @@ constexpr ForeignKey keys[] = {
     {"reshard_after_forward", R"(zero.gathered = "keep")"},
     {"zero_hpz_partition_size", R"(zero.gathered = ["fsdp"])",
      ", with zero.axes = [\"dp\", \"fsdp\"]"},
+    {"zero_quantized_weights", R"(zero.weights = "int8")"},
     {"offload_optimizer", offload},
     {"offload_param", "", noOffload},
     {"cpu_offload", offload},

@@ -113,6 +113,18 @@ Key zeroReduce() {
   return key;
 }
 
+Key zeroWeights() {
+  Key key = word<WeightType>("zero", "weights", [](Spec &s) -> WeightType & {
+    return s.zero.weights;
+  });
+  key.print = [](const Spec &s) -> std::optional<std::string> {
+    if (s.zero.stage != 3)
+      return std::nullopt;
+    return tomlString(wordOf(s.zero.weights));
+  };
+  return key;
+}
+
 Key pipelineSchedule() {
   std::string names;
   for (const Word<Schedule> &word : words<Schedule>())
@@ -236,6 +248,7 @@ void addParallelKeys(std::vector<Key> &keys) {
   keys.push_back(zeroAxes());
   keys.push_back(zeroGathered());
   keys.push_back(zeroReduce());
+  keys.push_back(zeroWeights());
   keys.push_back(contextMethod());
   Key layout = word<layout::DimLayout>(
       "context", "layout",

@@ -98,6 +98,9 @@ enum class Gathered { free, keep, byCost };
 /// How often gradients of weights that are kept in parts are reduced.
 enum class Reduce { microbatch, step, byCost };
 
+/// What gathered weights travel as: in precision.compute, or rounded to 8 bits.
+enum class WeightType { compute, fp8, int8 };
+
 /// How far state is split over ranks that would hold copies.
 struct Zero {
   uint32_t stage = 0; // 1: optimizer, 2: and gradients, 3: and weights
@@ -108,6 +111,7 @@ struct Zero {
   std::vector<std::string> inner;
   /// From stage 2 on. `step`: until then a rank keeps whole gradients.
   Reduce reduce = Reduce::microbatch;
+  WeightType weights = WeightType::compute; // stage 3
 
   /// Axes that a weight is gathered over once a step.
   std::vector<std::string> gatheredOnce() const;

@@ -202,6 +202,7 @@ private:
                                ", where gradients are reduced once a step; "
                                "write zero.stage = 2 or 3, or leave the line "
                                "out");
+    checkWeightsOfZero();
     if (spec.zero.stage == 0 && given("zero.axes"))
       error("zero.axes", "has no meaning in stage 0; write zero.stage = 1, 2 "
                          "or 3, or leave the line out");
@@ -209,6 +210,26 @@ private:
       checkAxesOfState();
     if (spec.zero.stage == 3 && !spec.zero.inner.empty())
       checkGathered();
+  }
+
+  /// FP8 products have copies of their own, which gathers move.
+  void checkWeightsOfZero() {
+    const Zero &zero = spec.zero;
+    if (zero.stage != 3 && given("zero.weights"))
+      error("zero.weights", "has no meaning in stage " +
+                                std::to_string(zero.stage) +
+                                "; weights are gathered in stage 3 only");
+    if (!spec.fp8 || zero.weights == WeightType::compute)
+      return;
+    if (zero.weights == WeightType::int8)
+      error("zero.weights",
+            "found \"int8\" with precision.matmul \"fp8\", whose products "
+            "read weights in FP8; write \"fp8\", so that these travel");
+    else if (spec.weightCasts == WeightCasts::microbatch)
+      error("zero.weights",
+            "found \"fp8\" with precision.weight_casts \"microbatch\", which "
+            "rounds weights after they have travelled; write \"step\" there, "
+            "or leave that line out");
   }
 
   /// Of the axes that a weight is stored over, it is gathered over some for

@@ -57,6 +57,13 @@ template <> std::span<const Word<Reduce>> words() {
   return list;
 }
 
+template <> std::span<const Word<WeightType>> words() {
+  static constexpr Word<WeightType> list[] = {{"compute", WeightType::compute},
+                                              {"fp8", WeightType::fp8},
+                                              {"int8", WeightType::int8}};
+  return list;
+}
+
 template <> std::span<const Word<Recompute>> words() {
   static constexpr Word<Recompute> list[] = {
       {"none", Recompute::none},

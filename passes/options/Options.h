@@ -74,6 +74,11 @@ class parser<meshwork::spec::Type>
   using WordParser::WordParser;
 };
 template <>
+class parser<meshwork::spec::WeightType>
+    : public meshwork::options::WordParser<meshwork::spec::WeightType> {
+  using WordParser::WordParser;
+};
+template <>
 class parser<meshwork::spec::Balance>
     : public meshwork::options::WordParser<meshwork::spec::Balance> {
   using WordParser::WordParser;

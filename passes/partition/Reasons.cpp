@@ -1,4 +1,5 @@
 #include "passes/partition/Reasons.h"
+#include "dialects/transformer/Facts.h"
 #include "meshwork/Plan/LayerNames.h"
 
 using namespace mlir;
@@ -105,7 +106,12 @@ Reason Reasons::ofHome(Value value, const Sharding &part) const {
                   " through the step (zero.gathered) and is computed with "
                   "whole",
               {"zero.gathered"});
-  if (!isa_and_nonnull<transformer::ParameterOp>(value.getDefiningOp()))
+  Operation *maker = value.getDefiningOp();
+  if (maker && isOfStep(maker))
+    return of("is made of the part that is stored over " + axesText(split) +
+                  " (zero.stage), and computed with whole",
+              {"zero.stage"});
+  if (!isa_and_nonnull<transformer::ParameterOp>(maker))
     return of("is computed split over " + axesText(split));
   return of("is stored over " + axesText(split) +
                 " (zero.stage) and computed with whole",

@@ -103,9 +103,11 @@ void buildStep(OpPassManager &passes, const spec::Spec &spec) {
   precision.compute = spec.compute;
   precision.gradients = spec.gradients;
   passes.addPass(transform::createPrecisionPass(precision));
-  if (!spec.fp8)
+  // Before sharding, so that their numbers are those of whole tensors.
+  if (!spec.fp8) {
+    passes.addPass(transform::createQuantizeWeightsPass({spec.zero.weights}));
     return;
-  // Before sharding, so that its numbers are those of whole tensors.
+  }
   transform::QuantizePassOptions quantize;
   std::vector<options::DimSplit> splits = splitsOf(spec);
   quantize.splits.assign(splits.begin(), splits.end());

@@ -1,5 +1,6 @@
 // Shardings from and to attributes.
 #include "passes/sharding/Shardings.h"
+#include "dialects/transformer/Facts.h"
 
 using namespace mlir;
 using namespace meshwork::transformer;
@@ -103,7 +104,7 @@ bool ParameterValues::contains(Value value) {
 
 bool ParameterValues::judge(Value value) {
   Operation *op = value.getDefiningOp();
-  if (isa_and_nonnull<transformer::ParameterOp>(op))
+  if (op && (isa<transformer::ParameterOp>(op) || isOfStep(op)))
     return true;
   if (auto reshard = dyn_cast_or_null<mesh::ReshardOp>(op))
     return contains(reshard.getInput());

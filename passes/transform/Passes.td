@@ -369,6 +369,40 @@ def QuantizePass : Pass<"transformer-quantize", "::mlir::ModuleOp"> {
     Option<"weightsPerStep", "weights-per-step", "bool", "false", "whether parameters are rounded once a step">];
 }
 
+def QuantizeWeightsPass : Pass<"transformer-quantize-weights", "::mlir::ModuleOp"> {
+  let summary = "Rounds matrices to 8 bits once a step, which gathers then move";
+  let description = [{
+    Before: `@microbatch`, with the types that are stored. After: matrices are
+    rounded to 8 bits once a step (`transformer.of_step`). What read them reads
+    what the 8 bits stand for, which a `map` makes for each layer and pass.
+    Matrices are parameters of two or more dims that not only maps read, as they
+    read biases. `f8E4M3FN` has one scale for the tensor, a power of two, as
+    `-transformer-quantize` has it. `i8` has one for each row along the last
+    dim: the row's largest magnitude over 127. Where a step reads a product in
+    f32, as of a router, its weight stays as it is.
+
+    ```mlir
+    // meshwork-opt -transformer-quantize-weights
+    !x = tensor<4x8xbf16, #transformer.dims<sequence, embed>>
+    !w = tensor<16x8xbf16, #transformer.dims<ffn, embed>>
+    !y = tensor<4x16xbf16, #transformer.dims<sequence, ffn>>
+    func.func @microbatch(%x: !x) {
+      %w = transformer.parameter "w" init <constant, 1.0> : !w
+      %y = transformer.contract "te,fe->tf" %x, %w : !x, !w -> !y
+      return
+    }
+    // becomes
+    %amax = transformer.reduce max ...
+    %s:2 = transformer.map ins(%amax : tensor<16xf32, #transformer.dims<ffn>>) ...
+    %q = transformer.map ins(%w, %s#0 : ... -> tensor<16x8xi8, ...
+    %r = transformer.map ins(%q, %s#1 : ... -> tensor<16x8xbf16, ...
+    %y = transformer.contract "te,fe->tf" %x, %r : ...
+    ```
+  }];
+  let options = [
+    Option<"type", "type", "::meshwork::spec::WeightType", "::meshwork::spec::WeightType::int8", "fp8 or int8; compute leaves all as it is">];
+}
+
 def ExpandHeadPass : Pass<"transformer-expand-head", "::mlir::ModuleOp"> {
   let summary = "Replaces head_loss_grad by chunks of tokens";
   let description = [{

@@ -3,6 +3,7 @@
 #include "dialects/transformer/StepFunctions.h"
 #include "mlir/Dialect/Func/IR/FuncOps.h"
 #include "passes/transform/Passes.h"
+#include "passes/transform/ReadInF32.h"
 
 using namespace mlir;
 namespace meshwork::transform {
@@ -15,34 +16,6 @@ bool staysF32(OpResult result) {
   auto op = dyn_cast<TensorOpInterface>(result.getOwner());
   return op && op.staysF32(result.getResultNumber());
 }
-
-/// Results that some op reads in f32, itself or behind what maps or moves their
-/// elements. What is stored for a step keeps its type.
-class ReadInF32 {
-public:
-  explicit ReadInF32(func::FuncOp function) {
-    for (Block &block : function.getBody())
-      for (Operation &op : llvm::reverse(block))
-        for (Value result : op.getResults())
-          if (stateUseOf(&op) == StateUse::none &&
-              llvm::any_of(result.getUses(),
-                           [&](OpOperand &use) { return isRead(use); }))
-            results.insert(result);
-  }
-  bool contains(Value result) const { return results.contains(result); }
-
-private:
-  bool isRead(OpOperand &use) const {
-    auto user = dyn_cast<TensorOpInterface>(use.getOwner());
-    return user && (user.readsF32(use.getOperandNumber()) ||
-                    (user.isElementwise() &&
-                     llvm::any_of(user->getResults(), [&](Value result) {
-                       return contains(result);
-                     })));
-  }
-
-  llvm::DenseSet<Value> results;
-};
 
 struct PrecisionPass : impl::PrecisionPassBase<PrecisionPass> {
   using PrecisionPassBase::PrecisionPassBase;

@@ -99,6 +99,23 @@ class Forms(unittest.TestCase):
         self.assertEqual(self.sent(plan)["reduce_scatter", "dp"], SCATTERED)
         self.assertEqual(self.sent(plan)["all_gather", "dp"], COUNT)
 
+    def test_zero_3_in_8_bits(self):
+        """A byte an element of matrices, half as much; in int8 four more for each of their rows, and in FP8 one maximum of
+        each before. Norms travel as they are."""
+        heads = CONFIG["num_attention_heads"]
+        rows = LAYERS * (2 * WIDTH + 2 * KEYS + heads * WIDTH + 2 * INNER)
+        for how, scales in (("fp8", 0), ("int8", 4 * (2 * rows + 2 * VOCAB))):
+            for micro in (MICRO, MICRO // 2):
+                with self.subTest(how, micro=micro):
+                    plan = self.plan(["dp=2"], "zero.stage=3", f"zero.weights={how}", micro=micro)
+                    sent = self.sent(plan)
+                    self.assertEqual(sent["all_gather", "dp"], MICRO // micro * (
+                        (2 * MATRICES + TABLES + scales) // 2 + 2 * NORMS))
+                    usual = self.sent(self.plan(["dp=2"], "zero.stage=3", micro=micro))
+                    self.assertEqual(sent["reduce_scatter", "dp"], usual["reduce_scatter", "dp"])
+                    maxima = (7 * LAYERS + 2) * SCALAR if how == "fp8" else 0
+                    self.assertEqual(sent["all_reduce", "dp"] - usual["all_reduce", "dp"], maxima)
+
     def test_hybrid(self):
         plan = self.plan(["dp=2", "fsdp=2"], "zero.stage=3", micro=2)
         sent = self.sent(plan)

@@ -269,7 +269,7 @@ class Whole(unittest.TestCase):
         self.assertEqual(done.returncode, 0, done.stdout + done.stderr)
         kinds = {status: [x["what"] for x in self.rows if x["status"] == status] for status in reports.MARKS}
         self.assertEqual(kinds["failed"], [])
-        self.assertEqual(len([x for x in kinds["ok"] if x.startswith("kernels")]), 14)
+        self.assertEqual(len([x for x in kinds["ok"] if x.startswith("kernels")]), 15)
         self.assertIn("wgmma shapes", kinds["ok"])
         self.assertIn("copies to the host", kinds["ok"])
         self.assertIn("counted turns", kinds["ok"])

@@ -113,6 +113,7 @@ class Training:
         self.optimizer = {"clip_grad_norm": draw.choice((0, 0.05, 1.0)), **draw.choice(OPTIMIZERS)}
         more = beside(self.batch, self.sequence, self.optimizer)
         self.groups = f"rate = {more.choice((0, 0.25, 2))}" if more.random() < 0.3 else ""  # of the first layer
+        self.weights = {}  # of zero, where they travel in 8 bits
         self.order = ["--order", "epochs"] if more.random() < 0.3 else []
 
     @property
@@ -131,6 +132,8 @@ class Training:
     def spec(self, micro=None, **sections):
         if self.experts:
             sections["experts"] = {**self.experts, **sections.get("experts", {})}
+        if self.weights and "zero" not in sections:  # as a layout has them
+            sections = {"mesh": {"axes": ["dp=1"]}, "zero": {"stage": 3, **self.weights}, **sections}
         text = tools.spec(self.batch, micro or self.batch, self.sequence, documents=self.documents,
                           compute=self.compute, **{"mesh": {"axes": []}, "recompute": {"policy": "none"},
                                                    "optimizer": self.optimizer, **sections})
@@ -261,7 +264,10 @@ class Layout:
         if stage == 3 and axes and len(some) > 1 and beside(some, "hierarchy").random() < 0.7:
             gathered = {"gathered": self._named(beside(some, stage).sample(some, len(some) - 1))}
         reduce = {"reduce": beside(stage, some, sizes).choice(("microbatch", "step"))} if stage > 1 else {}
-        return {"stage": stage, **gathered, **reduce, **axes}
+        if stage == 3:
+            how = beside(stage, sizes, "weights").choice(("compute", "int8", "fp8"))
+            self.training.weights = {} if how == "compute" else {"weights": how}
+        return {"stage": stage, **gathered, **reduce, **self.training.weights, **axes}
 
     def _offload(self, sizes):
         own = beside(self.model.config, sizes, "offload")

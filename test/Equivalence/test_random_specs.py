@@ -87,7 +87,8 @@ class RandomSpecs(unittest.TestCase):
         plan = self.plan(model, layout, may_be_refused=bool(layout.pins))
         if plan is None:
             return
-        steps = 1 if self.goes_by_signs(training) else 2
+        # Weights that differ in the last bit may be rounded to other 8 bits.
+        steps = 1 if self.goes_by_signs(training) or training.weights else 2
         by_mpi = layout.device == "cpu" and 1 < layout.ranks <= 4
         launcher = [*same_bits.MPIRUN, str(layout.ranks)] if by_mpi else ()
         run = self.train(plan, layout.options, steps, launcher)

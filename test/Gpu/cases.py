@@ -49,6 +49,9 @@ COMPARED = {
     # Weights are cast once a step, by launches of their own; tile kernels also find maxima.
     "llama-30m-delayed": {"from": "llama-30m", "precisions": ["fp8-delayed"],
                           "sections": {"precision": {"weight_casts": "step"}}},
+    # Weights travel as i8, which kernels make and make wide again.
+    "llama-30m-int8": {"from": "llama-30m", "axes": {"dp": 2}, "precisions": ["f32"], "options": ["--share-gpu"],
+                       "sections": {"zero": {"stage": 3, "weights": "int8"}}},
     # Experts: on one rank, and on two that send each other tokens, in as many rounds as it takes.
     "mixtral": {"from": "mixtral", "changes": MIXTURE, "precisions": ["bf16", "f32"],
                 "sections": {"experts": {"capacity": 1.0}}},
@@ -132,7 +135,7 @@ def config(example, changes):
 
 # Of a small bundle, which an emulator runs.
 SMALL = {"compared": {"gpt2-124m": ["bf16", "fp8"], "llama-30m-documents": ["bf16"],
-                      "llama-30m-ring": ["bf16"], "llama-30m-delayed": ["fp8-delayed"], "mixtral-exchanged": ["bf16"]},
+                      "llama-30m-ring": ["bf16"], "llama-30m-delayed": ["fp8-delayed"], "llama-30m-int8": ["f32"], "mixtral-exchanged": ["bf16"]},
          "layouts": ["one", "dp2-tp2-zero3", "zero1-offloaded", "ep2-exchanged"], "timed": ["gpt2-124m", "llama-1b-fp8", "mixture"],
          "attention": ["attention-64-1024"]}
 

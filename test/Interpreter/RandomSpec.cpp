@@ -22,7 +22,7 @@ RandomSpec::RandomSpec(unsigned seed, const std::vector<Parameter> &parameters,
   drawMesh();
   drawRules();
   drawPins();
-  drawZero();
+  drawZero(seed);
   micro = 1 + static_cast<int64_t>(dice.below(data > 2 ? 2 : 4));
   const char *optimizers[] = {"", "kind = \"sgd\"\n",
                               "kind = \"sgd\"\nmomentum = 0.9\n",
@@ -79,7 +79,8 @@ std::string RandomSpec::text() const {
 std::string RandomSpec::alone() const {
   return "[mesh]\naxes = [\"dp=1\"]\n[batch]\nglobal = " +
          std::to_string(2 * samples()) +
-         "\nmicro = " + std::to_string(samples()) + "\n" + common();
+         "\nmicro = " + std::to_string(samples()) + "\n" + common() +
+         (weights.empty() ? "" : "[zero]\nstage = 3\n" + weights);
 }
 
 void RandomSpec::drawMesh() {
@@ -199,7 +200,7 @@ void RandomSpec::drawContext() {
   context += " }\n";
 }
 
-void RandomSpec::drawZero() {
+void RandomSpec::drawZero(unsigned seed) {
   size_t stage = dice.below(4);
   if (stage == 0)
     return;
@@ -216,6 +217,10 @@ void RandomSpec::drawZero() {
     zero += "gathered = [" + quoted({over[dice.below(over.size())]}) + "]\n";
   if (stage > 1 && !over.empty() && dice.chance(30))
     zero += "reduce = \"step\"\n";
+  const char *types[] = {"", "", "weights = \"int8\"\n", "weights = \"fp8\"\n"};
+  if (stage == 3 && !over.empty() && !float8)
+    weights = types[seed % std::size(types)];
+  zero += weights;
 }
 
 } // namespace meshwork::interpreter

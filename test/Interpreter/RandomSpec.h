@@ -53,7 +53,7 @@ private:
   void drawMesh();
   void drawRules();
   void drawPins();
-  void drawZero();
+  void drawZero(unsigned seed);
   void drawContext();
   void drawPipeline();
   std::vector<std::string> someAxes(unsigned percent);
@@ -69,6 +69,7 @@ private:
   int64_t data = 1;               // ranks that the batch is split over
   int64_t micro = 1;              // samples of each in a microbatch
   std::vector<std::string> ruled; // axes that rules name
+  std::string weights;            // the key of [zero] that changes numbers
   std::string rules, pins, zero, optimizer, context;
 };
 

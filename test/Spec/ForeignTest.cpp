@@ -37,7 +37,7 @@ std::string withoutSpaces(std::string line) {
 /// Keys beside `line` without which it would mean nothing.
 std::vector<std::string> beside(const std::string &line) {
   std::vector<std::string> settings = {"shard.sequence=[\"cp\", \"up\"]"};
-  if (line.starts_with("zero.gathered"))
+  if (line.starts_with("zero.gathered") || line.starts_with("zero.weights"))
     settings.emplace_back("zero.stage=3");
   if (line.starts_with("zero.gathered = ["))
     settings.emplace_back("zero.axes=[\"dp\", \"fsdp\"]");

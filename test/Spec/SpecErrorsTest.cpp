@@ -458,6 +458,25 @@ TEST(SpecErrors, AxesThatWeightsStaySplitOver) {
               HasSubstr("zero.gathered: has no meaning in stage 2"));
 }
 
+TEST(SpecErrors, TypesThatWeightsTravelIn) {
+  auto errorsWith = [](std::vector<std::string> settings) {
+    settings.emplace_back("zero.stage=3");
+    return errorsOf(good, settings);
+  };
+  EXPECT_THAT(errorsWith({"zero.weights=int4"}),
+              HasSubstr("zero.weights: found \"int4\", expected \"compute\", "
+                        "\"fp8\" or \"int8\""));
+  EXPECT_THAT(errorsWith({"zero.weights=int8", "precision.matmul=fp8"}),
+              HasSubstr("zero.weights: found \"int8\" with precision.matmul "
+                        "\"fp8\", whose products read weights in FP8; write "
+                        "\"fp8\""));
+  EXPECT_THAT(errorsWith({"zero.weights=fp8", "precision.matmul=fp8",
+                          "precision.weight_casts=microbatch"}),
+              HasSubstr("zero.weights: found \"fp8\" with "
+                        "precision.weight_casts \"microbatch\", which rounds "
+                        "weights after they have travelled"));
+}
+
 TEST(SpecErrors, NotSupportedNamesTheWayOut) {
   expectSetError("context.method=gathered",
                  "context.method: has no meaning where no axis splits the "
@@ -477,6 +496,9 @@ TEST(SpecErrors, NotSupportedNamesTheWayOut) {
                  "pipeline.layers: has no meaning without a pipeline");
   expectSetError("zero.gathered=keep",
                  "zero.gathered: has no meaning in stage 0");
+  expectSetError("zero.weights=int8",
+                 "zero.weights: has no meaning in stage 0; weights are "
+                 "gathered in stage 3 only");
   expectSetError("zero.reduce=step", "zero.reduce: has no meaning in stage 0, "
                                      "where gradients are reduced once a step");
   expectSetError("overlap.bucket=1 B", "overlap.bucket: found");

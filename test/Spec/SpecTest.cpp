@@ -171,6 +171,15 @@ TEST(Spec, AxesThatWeightsStaySplitOver) {
   EXPECT_EQ(print(*read(print(spec)).spec), print(spec));
 }
 
+TEST(Spec, TypesThatWeightsTravelIn) {
+  Spec spec = *read(smallest, {"mesh.axes=[\"dp=2\"]", "batch.global=16",
+                               "zero.stage=3", "zero.weights=int8"})
+                   .spec;
+  EXPECT_EQ(spec.zero.weights, WeightType::int8);
+  EXPECT_THAT(print(spec), HasSubstr("weights = \"int8\"\n"));
+  EXPECT_EQ(print(*read(print(spec)).spec), print(spec));
+}
+
 TEST(Spec, PinsAreKeptAndPrinted) {
   Spec spec = *read(smallest + "[[shard.tensor]]\nname = \"*.down.weight\"\n"
                                "dims = '[{\"dp\"}, {?}]'\n")

@@ -1,0 +1,179 @@
+// Weights that travel in 8 bits: rounded where they are stored, once a step,
+// and made wide again where they are used. Every rank computes with what the 8
+// bits stand for, also of the part that it stores itself.
+//
+// As "quantized weights" of ZeRO++ (Wang et al., arXiv 2306.10209), whose
+// blocks are of each rank's part; here they are rows of the whole tensor, so
+// that numbers do not depend on how many ranks share it.
+#include "dialects/transformer/Facts.h"
+#include "dialects/transformer/StepFunctions.h"
+#include "passes/transform/Passes.h"
+#include "passes/transform/ReadInF32.h"
+#include "passes/transform/Scales.h"
+#include <map>
+
+using namespace mlir;
+namespace meshwork::transform {
+#define GEN_PASS_DEF_QUANTIZEWEIGHTSPASS
+#include "passes/transform/Passes.h.inc"
+namespace {
+using namespace transformer;
+
+constexpr float largestI8 = 127;
+/// Below it a row counts as zeros: 127 over it must be a number.
+constexpr float leastMagnitude = 0x1p-100f;
+
+class WeightQuantization {
+public:
+  WeightQuantization(func::FuncOp function, spec::WeightType type)
+      : function(function), type(type), builder(function.getContext()),
+        readInF32(function), scales(function, {{}, /*weightsPerStep=*/true}) {}
+
+  void run() {
+    SmallVector<ParameterOp> all(function.getOps<ParameterOp>());
+    for (ParameterOp weight : all)
+      if (isMatrix(weight) && !isPrecise(weight))
+        quantize(weight);
+  }
+
+private:
+  /// Biases have several dims too, but are only mapped.
+  static bool isMatrix(ParameterOp weight) {
+    return tensorType(weight).getRank() > 1 &&
+           !llvm::all_of(weight->getUsers(), llvm::IsaPred<MapOp>);
+  }
+
+  /// As of a router, whose scores decide.
+  bool isPrecise(ParameterOp weight) const {
+    return llvm::any_of(weight->getUsers(), [&](Operation *user) {
+      return isa<ContractOp>(user) && !isBackward(user) &&
+             readInF32.contains(user->getResult(0));
+    });
+  }
+
+  void quantize(ParameterOp weight) {
+    SmallVector<OpOperand *> uses;
+    for (OpOperand &use : weight.getResult().getUses())
+      uses.push_back(&use);
+    builder.setInsertionPointAfter(weight);
+    Scale scale = type == spec::WeightType::fp8
+                      ? scales.of(weight.getResult(), {})
+                      : scalesOfRows(weight);
+    builder.setInsertionPointAfterValue(scale.scale);
+    Value stored = scaled(weight.getResult(), scale.scale, elementType());
+    setOfStep(stored.getDefiningOp());
+    std::map<std::pair<bool, int64_t>, Value> wide;
+    for (OpOperand *use : inOrder(uses)) {
+      Operation *user = use->getOwner();
+      Value &known = wide[{isBackward(user), layerOf(user).value_or(-1)}];
+      if (!known)
+        known = widened(stored, scale.inverse, weight, user);
+      use->set(known);
+      if (!makesGradient(user))
+        note(user, weight);
+    }
+  }
+
+  /// What the op is called after.
+  static void note(Operation *op, ParameterOp weight) {
+    op->setDiscardableAttr(facts::parameter, weight.getNameAttr());
+  }
+  static bool makesGradient(Operation *op) {
+    return llvm::any_of(op->getUsers(), [](Operation *user) {
+      return isa<AccumulateOp>(user);
+    });
+  }
+
+  /// The first user of a pass and layer is where the wide copy is made.
+  static SmallVector<OpOperand *> inOrder(SmallVector<OpOperand *> uses) {
+    llvm::sort(uses, [](OpOperand *a, OpOperand *b) {
+      return a->getOwner() != b->getOwner() &&
+             a->getOwner()->isBeforeInBlock(b->getOwner());
+    });
+    return uses;
+  }
+
+  Value widened(Value stored, Value inverse, ParameterOp weight,
+                Operation *user) {
+    builder.setInsertionPoint(user);
+    Value wide = scaled(stored, inverse, tensorType(weight).getElementType());
+    inheritFacts(user, wide.getDefiningOp());
+    setNotBefore(wide.getDefiningOp());
+    note(wide.getDefiningOp(), weight);
+    return wide;
+  }
+
+  Value scaled(Value value, Value factor, Type element) {
+    return buildMap(builder, value.getLoc(),
+                    withElement(value.getType(), element), {value, factor},
+                    [](ImplicitLocOpBuilder &b, ValueRange x) -> Value {
+                      return arith::MulFOp::create(b, x[0], x[1]);
+                    });
+  }
+
+  Type elementType() {
+    return type == spec::WeightType::fp8
+               ? Type(builder.getType<Float8E4M3FNType>())
+               : Type(builder.getI8Type());
+  }
+
+  /// An infinity or a NaN makes all of its row one, or a NaN.
+  Scale scalesOfRows(ParameterOp weight) {
+    mlir::Location loc = weight.getLoc();
+    auto of = tensorType(weight);
+    Value magnitudes = buildMap(
+        builder, loc, withElement(of, builder.getF32Type()), weight.getResult(),
+        [](ImplicitLocOpBuilder &b, ValueRange x) -> Value {
+          return math::AbsFOp::create(b, x[0]);
+        });
+    auto last =
+        DimsAttr::get(builder.getContext(), dimsOf(of).getNames().take_back(1));
+    Value largest =
+        ReduceOp::create(builder, loc, Reduction::max, magnitudes, last);
+    auto both = MapOp::create(
+        builder, loc, {largest.getType(), largest.getType()}, largest,
+        [](OpBuilder &b, mlir::Location loc, ValueRange x) {
+          ImplicitLocOpBuilder inner(loc, b);
+          return factorsOf(inner, x[0]);
+        });
+    for (Operation *made : {magnitudes.getDefiningOp(), largest.getDefiningOp(),
+                            both.getOperation()})
+      setOfStep(made);
+    return {both.getResult(0), both.getResult(1)};
+  }
+
+  static SmallVector<Value> factorsOf(ImplicitLocOpBuilder &b, Value largest) {
+    auto number = [&](float value) -> Value {
+      return arith::ConstantOp::create(b, b.getF32FloatAttr(value));
+    };
+    Value isZero = arith::CmpFOp::create(b, arith::CmpFPredicate::OLT, largest,
+                                         number(leastMagnitude));
+    Value factor = arith::DivFOp::create(b, number(largestI8), largest);
+    return {arith::SelectOp::create(b, isZero, number(0), factor),
+            arith::DivFOp::create(b, largest, number(largestI8))};
+  }
+
+  func::FuncOp function;
+  spec::WeightType type;
+  OpBuilder builder;
+  ReadInF32 readInF32;
+  Scales scales;
+};
+
+struct QuantizeWeightsPass
+    : impl::QuantizeWeightsPassBase<QuantizeWeightsPass> {
+  using QuantizeWeightsPassBase::QuantizeWeightsPassBase;
+
+  void runOnOperation() override {
+    auto microbatch = functionOf(getOperation(), StepFunction::microbatch);
+    if (!microbatch) {
+      getOperation().emitError()
+          << "expected a function @microbatch; run -transformer-autodiff first";
+      return signalPassFailure();
+    }
+    if (type != spec::WeightType::compute)
+      WeightQuantization(microbatch, type).run();
+  }
+};
+} // namespace
+} // namespace meshwork::transform
