@@ -2,9 +2,9 @@
 // and made wide again where they are used. Every rank computes with what the 8
 // bits stand for, also of the part that it stores itself.
 //
-// As "quantized weights" of ZeRO++ (Wang et al., arXiv 2306.10209), whose
-// blocks are of each rank's part; here they are rows of the whole tensor, so
-// that numbers do not depend on how many ranks share it.
+// ZeRO++ (Wang et al., arXiv 2306.10209) has blocks of each rank's part. Here
+// they are rows of the whole tensor, so that numbers do not depend on how many
+// ranks share it.
 #include "dialects/transformer/Facts.h"
 #include "dialects/transformer/StepFunctions.h"
 #include "passes/transform/Passes.h"
