@@ -57,7 +57,7 @@ private:
       uses.push_back(&use);
     builder.setInsertionPointAfter(weight);
     Scale scale = type == spec::WeightType::fp8
-                      ? scales.of(weight.getResult(), {})
+                      ? scales.of(weight.getResult(), weight, weight.getName())
                       : scalesOfRows(weight);
     builder.setInsertionPointAfterValue(scale.scale);
     Value stored = scaled(weight.getResult(), scale.scale, elementType());
