@@ -17,7 +17,8 @@ std::vector<char> packFile(const std::vector<char> &file);
 bool isPacked(const void *payload, uint64_t bytes);
 
 /// The most bytes that a payload of that size may unpack to: a few hundred
-/// bytes must not ask for gigabytes. One of 126 equal layers comes to five times.
+/// bytes must not ask for gigabytes. One of 126 equal layers comes to five
+/// times.
 constexpr uint64_t mostUnpacked(uint64_t packedBytes) {
   return packedBytes * 1024;
 }

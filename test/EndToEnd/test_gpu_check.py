@@ -18,9 +18,10 @@ from shell import BIN
 
 ROOT = pathlib.Path(__file__).resolve().parents[2]
 
-sys.path.insert(0, str(ROOT / "test" / "Gpu"))
+sys.path[:0] = [str(ROOT / "test" / folder) for folder in ("Gpu", "Equivalence")]
 import check  # noqa: E402
 import launcher  # noqa: E402
+import plan_file  # noqa: E402
 import process  # noqa: E402
 import report as reports  # noqa: E402
 import rivals  # noqa: E402
@@ -199,8 +200,10 @@ print("equal")
 
 
 def plant(path, kernels, change):
-    """Has `change` rewrite the PTX of a plan's kernels of such names, in as many bytes, and redoes the checksums."""
-    data = bytearray(path.read_bytes())
+    """Has `change` rewrite the PTX of a plan's kernels of such names, in as many bytes, and redoes the frame. The plan is
+    then no longer packed."""
+    data = bytearray(path.read_bytes()[:FRAME] + plan_file.flat_buffer(path))
+    data[16:24] = (len(data) - FRAME).to_bytes(8, "little")
     for found in list(re.finditer(rb"\.entry " + kernels + rb"\(", data)):
         begin, end = found.start(), data.index(b"\n}", found.start())
         body = change(bytes(data[begin:end]))
@@ -257,8 +260,9 @@ class Whole(unittest.TestCase):
         return other
 
     def test_the_filter_knows_all_kernels_of_plans(self):
-        names = {name for path in (*(self.gpu / "plans").iterdir(), self.gpu / "meshwork-run")
-                 for name in re.findall(rb"\.entry (\w+)\(", path.read_bytes())}
+        plans = [plan_file.flat_buffer(path) for path in (self.gpu / "plans").iterdir() if path.suffix == ".mwplan"]
+        names = {name for data in (*plans, (self.gpu / "meshwork-run").read_bytes())
+                 for name in re.findall(rb"\.entry (\w+)\(", data)}
         self.assertGreater(len(names), 20)
         self.assertIn(b"moveBoxes", names)
         for name in names:

@@ -14,7 +14,6 @@ last phase, and the estimate: all that a plan is made of but machine code. Exit 
 """
 import argparse
 import concurrent.futures
-import ctypes
 import hashlib
 import json
 import pathlib
@@ -26,14 +25,13 @@ import tempfile
 
 import drawn
 import same_bits
+import plan_file
 import tools
 
 TARGETS = {"x86-64-v3": ("cpu", "x86-64-v3"), "sm_90a": ("cuda", "sm_90a")}
 EXPLAINED = ((), ("--json",), ("--schedule",))
 EXAMPLES = tools.ROOT / "examples"
 SCHEMA = tools.ROOT / "include" / "meshwork" / "Plan" / "Plan.fbs"
-FRAME_BYTES = 64  # in front of the payload, see Frame.h
-ZSTD = b"\x28\xb5\x2f\xfd"  # how a packed one begins
 DRAWN = 40
 
 
@@ -61,21 +59,6 @@ def call(binary, folder, *arguments):
     return [done.returncode, done.stdout + (done.stderr if done.returncode else "")]
 
 
-def flat_buffer(plan):
-    """The tables of the plan in that file, whichever libzstd packed them."""
-    payload = plan.read_bytes()[FRAME_BYTES:]
-    if not payload.startswith(ZSTD):
-        return payload
-    library = ctypes.CDLL("libzstd.so.1")
-    size = library.ZSTD_getFrameContentSize
-    size.argtypes, size.restype = (ctypes.c_char_p, ctypes.c_size_t), ctypes.c_ulonglong
-    unpack = library.ZSTD_decompress
-    unpack.argtypes = (ctypes.c_char_p, ctypes.c_size_t, ctypes.c_char_p, ctypes.c_size_t)
-    whole = ctypes.create_string_buffer(size(payload, len(payload)))
-    unpack(whole, len(whole), payload, len(payload))
-    return whole.raw
-
-
 def digest(data):
     return hashlib.sha256(data).hexdigest()
 
@@ -87,7 +70,7 @@ def answers(case, binary, folder):
     plan = folder / "plan.mwplan"
     if code == 0:
         # The frame has the version of the format, which may rise without any change here.
-        found["plan"] = digest(flat_buffer(plan))
+        found["plan"] = digest(plan_file.flat_buffer(plan))
         for options in EXPLAINED:
             found[" ".join(("explain", *options))] = digest(repr(call(binary, folder, "explain", "plan.mwplan",
                                                                       *options)).encode())
@@ -125,7 +108,7 @@ class Build:
         with tempfile.TemporaryDirectory(prefix="meshwork-") as name:
             folder = pathlib.Path(name)
             case.compile(self.binary, folder)
-            (folder / "tables.bin").write_bytes(flat_buffer(folder / "plan.mwplan"))
+            (folder / "tables.bin").write_bytes(plan_file.flat_buffer(folder / "plan.mwplan"))
             subprocess.run(["flatc", "--json", "--strict-json", "--raw-binary", "-o", name, str(SCHEMA), "--",
                             str(folder / "tables.bin")], check=True)
             return json.loads((folder / "tables.json").read_text())

@@ -50,7 +50,7 @@ COMPARED = {
     "llama-30m-delayed": {"from": "llama-30m", "precisions": ["fp8-delayed"],
                           "sections": {"precision": {"weight_casts": "step"}}},
     # Weights travel as i8, which kernels make and make wide again.
-    "llama-30m-int8": {"from": "llama-30m", "axes": {"dp": 2}, "precisions": ["f32"], "options": ["--share-gpu"],
+    "llama-30m-int8": {"from": "llama-30m", "axes": {"dp": 2}, "micro": 1, "precisions": ["f32"], "options": ["--share-gpu"],
                        "sections": {"zero": {"stage": 3, "weights": "int8"}}},
     # Experts: on one rank, and on two that send each other tokens, in as many rounds as it takes.
     "mixtral": {"from": "mixtral", "changes": MIXTURE, "precisions": ["bf16", "f32"],
