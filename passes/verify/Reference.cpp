@@ -11,6 +11,19 @@ using interpreter::Tensor;
 using transformer::StateKind;
 using transformer::StepInput;
 
+/// Weights that travel in 8 bits are rounded, which changes numbers: also where
+/// there is one rank to share them.
+static void keepWeightTypes(spec::WeightType weights, spec::Spec &alone) {
+  const std::string axis = "dp";
+  alone.mesh = {{axis, 1}};
+  for (spec::ShardRule &rule : alone.shard)
+    if (rule.dim == "batch")
+      rule.axes = {axis};
+  alone.zero.stage = 3;
+  alone.zero.axes = {axis};
+  alone.zero.weights = weights;
+}
+
 spec::Spec oneRankOf(const spec::Spec &spec) {
   spec::Spec alone = spec;
   alone.mesh.clear();
@@ -22,6 +35,8 @@ spec::Spec oneRankOf(const spec::Spec &spec) {
   alone.contextOfAxis.clear();
   alone.pipeline = {};
   alone.zero = {};
+  if (spec.zero.weights != spec::WeightType::compute)
+    keepWeightTypes(spec.zero.weights, alone);
   alone.batch.micro = spec.batch.global / spec.microbatches();
   alone.collectives.clear();
   alone.memoryPerRankBytes.reset();
