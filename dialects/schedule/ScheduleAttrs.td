@@ -99,10 +99,10 @@ def Schedule_EqualRankAttr : AttrDef<Schedule_Dialect, "EqualRank"> {
   let mnemonic = "equal_rank";
   let summary = "A rank whose step is equal to another's but for names and numbers";
   let description = [{
-    One of the list `schedule.equal_ranks` of the module, and then of the program,
-    of the rank that stands for it: its coordinate, the order of its actions, and
-    in pairs what becomes what: the begin of parameters' names, numbers of
-    layers, of stages and of the ranks that it talks to.
+    It stands in the list `schedule.equal_ranks` of the rank that stands for it:
+    of that rank's module, and then of its program. It has the coordinate of its
+    rank and the order of its actions. Pairs say what becomes what: how names of
+    parameters begin, and numbers of layers, of stages and of peers.
     ```mlir
     module attributes {schedule.equal_ranks = [#schedule.equal_rank<2, [1F0, 1B0], ["h.0", "h.1"],
       layers = [0, 1], stages = [0, 1], peers = [1, 2]>]} {}

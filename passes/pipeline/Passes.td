@@ -72,9 +72,9 @@ def FoldRanksPass : Pass<"pipeline-fold-ranks", "::mlir::ModuleOp"> {
   let summary = "Leaves one rank's module of those that are equal but for names and numbers";
   let description = [{
     Before: a module for each coordinate along the pipeline's axis
-    (-pipeline-cut-stages). After: where several are equal but for names of
-    parameters and numbers of layers, stages and peers, the first of them, with
-    what becomes what as `schedule.equal_ranks`. -schedule-lower hands that on to
+    (-pipeline-cut-stages). After: of several that are equal, the first one.
+    Equal ones may differ in names of parameters and in numbers of layers, stages
+    and peers; `schedule.equal_ranks` says what becomes what. -schedule-lower hands that on to
     the rank's program, and -pipeline-unfold-ranks makes the other programs.
     Passes in between may not go by names, and by numbers of layers and stages
     only by their order, which is the same. Layers that `policies` has recomputed

@@ -44,7 +44,7 @@ module {
 
 // -----
 
-// What a kernel draws goes by a number of its own; a constant, an operand, a
+// What a kernel draws goes by a number of its own. A constant, an operand, a
 // leaf of a name, an initial value and the order of layers tell ranks apart.
 #e = #transformer.dims<embed>
 // CHECK-LABEL: @drawn
