@@ -14,7 +14,7 @@ namespace {
 /// reads: then gathers of what it makes can travel together.
 class OfStepFirst {
 public:
-  explicit OfStepFirst(Block &body) : first(&body.front()) {
+  explicit OfStepFirst(Block &body) : body(body) {
     // Parameters keep their order, which is that of files.
     auto all = llvm::map_to_vector(body, [](Operation &op) { return &op; });
     for (Operation *op : all)
@@ -27,14 +27,16 @@ public:
 
 private:
   void hoist(Operation *op) {
-    if (!op || op == first || !known.insert(op).second)
+    if (!op || !known.insert(op).second)
       return;
     for (Value operand : op->getOperands())
       hoist(operand.getDefiningOp());
-    op->moveBefore(first);
+    last ? op->moveAfter(last) : op->moveBefore(&body, body.begin());
+    last = op;
   }
 
-  Operation *first;
+  Block &body;
+  Operation *last = nullptr; // that stands in front
   llvm::SmallDenseSet<Operation *> known;
 };
 

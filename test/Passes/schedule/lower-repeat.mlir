@@ -7,6 +7,9 @@
 #ef = #transformer.dims<embed, ffn>
 !tokens = tensor<1x4xi32, #transformer.dims<batch, sequence>>
 // CHECK: %[[X:.*]] = schedule.buffer "x (weight)"
+// Parameters keep their order, in which weights stand in files.
+// CHECK: schedule.parameter "x"
+// CHECK: schedule.parameter "w"
 // CHECK: schedule.list{{ +}}forward
 // CHECK: schedule.matmul "w"
 // CHECK: %[[SUM:.*]] = schedule.view %[[TO:.*]] at 0 : memref<512xi8> to memref<1x8x16xf32
