@@ -23,6 +23,14 @@ func::FuncOp functionOf(ModuleOp module, StepFunction which) {
   return module.lookupSymbol<func::FuncOp>(symbolOf(which));
 }
 
+func::FuncOp microbatchOf(ModuleOp module) {
+  func::FuncOp found = functionOf(module, StepFunction::microbatch);
+  if (!found)
+    module.emitError()
+        << "expected a function @microbatch; run -transformer-autodiff first";
+  return found;
+}
+
 std::optional<StepFunction> roleOf(Operation *op) {
   auto function = dyn_cast<func::FuncOp>(op);
   if (!function)

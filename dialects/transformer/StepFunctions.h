@@ -20,6 +20,8 @@ enum class StepFunction {
 ::llvm::StringRef symbolOf(StepFunction which);
 /// Null where `module` has none.
 ::mlir::func::FuncOp functionOf(::mlir::ModuleOp module, StepFunction which);
+/// For a pass that needs it: null, and an error, where `module` has none.
+::mlir::func::FuncOp microbatchOf(::mlir::ModuleOp module);
 /// Of the function that `op` is or stands in; none of any other function.
 std::optional<StepFunction> roleOf(::mlir::Operation *op);
 

@@ -87,12 +87,9 @@ struct BuildUpdatePass : impl::BuildUpdatePassBase<BuildUpdatePass> {
   void runOnOperation() override {
     if (failed(readOptimizer()))
       return signalPassFailure();
-    auto microbatch = functionOf(getOperation(), StepFunction::microbatch);
-    if (!microbatch) {
-      getOperation().emitError()
-          << "expected a function @microbatch; run -transformer-autodiff first";
+    func::FuncOp microbatch = microbatchOf(getOperation());
+    if (!microbatch)
       return signalPassFailure();
-    }
     auto parameters = llvm::to_vector(llvm::make_filter_range(
         microbatch.getOps<ParameterOp>(),
         [](ParameterOp parameter) { return !parameter.getUntrained(); }));

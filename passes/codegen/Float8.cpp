@@ -1,8 +1,8 @@
 // Elements of 8 bits: s eeee mmm (e4m3, without infinities, NaN is 1111 111)
 // and s eeeee mm (e5m2, as f16 cut short). Arithmetic on scalars or vectors
 // alike. Source of the formats: Micikevicius et al., arXiv 2209.05433.
-#include "passes/codegen/Float8.h"
 #include "passes/codegen/BodyEmitter.h"
+#include "passes/codegen/Narrow.h"
 
 using namespace mlir;
 namespace meshwork::codegen {

@@ -1,5 +1,7 @@
-#include "passes/codegen/Int8.h"
+// Elements of i8: whole numbers from -127 to 127, so that each has its
+// negative.
 #include "passes/codegen/BodyEmitter.h"
+#include "passes/codegen/Narrow.h"
 
 using namespace mlir;
 namespace meshwork::codegen {

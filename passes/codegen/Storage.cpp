@@ -3,8 +3,7 @@
 #include "mlir/Dialect/Vector/IR/VectorOps.h"
 #include "mlir/IR/TypeUtilities.h"
 #include "passes/codegen/BodyEmitter.h"
-#include "passes/codegen/Float8.h"
-#include "passes/codegen/Int8.h"
+#include "passes/codegen/Narrow.h"
 
 using namespace mlir;
 namespace meshwork::codegen {
@@ -41,10 +40,8 @@ static Value floatOf(OpBuilder &b, Location loc, Type like, double value) {
 
 Value fromStorage(OpBuilder &b, Location loc, Value stored,
                   RankedTensorType type) {
-  if (transformer::isF8(type.getElementType()))
-    return fromFloat8(b, loc, stored, type.getElementType());
-  if (type.getElementType().isInteger(8))
-    return fromInt8(b, loc, stored);
+  if (transformer::isNarrow(type.getElementType()))
+    return fromNarrow(b, loc, stored, type.getElementType());
   if (!type.getElementType().isBF16())
     return stored;
   Type i32 = typeLike(stored.getType(), b.getI32Type());
@@ -73,10 +70,8 @@ static Value roundToBf16(OpBuilder &b, Location loc, Value value) {
 
 Value toStorage(OpBuilder &b, Location loc, Value value, RankedTensorType type,
                 const CpuTarget &target) {
-  if (transformer::isF8(type.getElementType()))
-    return toFloat8(b, loc, value, type.getElementType());
-  if (type.getElementType().isInteger(8))
-    return toInt8(b, loc, value);
+  if (transformer::isNarrow(type.getElementType()))
+    return toNarrow(b, loc, value, type.getElementType());
   if (!type.getElementType().isBF16())
     return value;
   auto vector = dyn_cast<VectorType>(value.getType());

@@ -2,7 +2,7 @@
 #include "passes/codegen/ValueEmitter.h"
 #include "dialects/transformer/Dims.h"
 #include "passes/codegen/BodyEmitter.h"
-#include "passes/codegen/Float8.h"
+#include "passes/codegen/Narrow.h"
 
 using namespace mlir;
 namespace meshwork::codegen {
@@ -36,11 +36,12 @@ Emitted ValueEmitter::compute(Value value, int64_t rotation) {
 /// what differs from them that much would be another model.
 Emitted ValueEmitter::asStored(Value value, Emitted computed) {
   Type element = tensorType(value).getElementType();
-  if (!isF8(element) || llvm::all_of(value.getUsers(), llvm::IsaPred<YieldOp>))
+  if (!isNarrow(element) ||
+      llvm::all_of(value.getUsers(), llvm::IsaPred<YieldOp>))
     return computed;
   OpBuilder &b = builderOf(computed.scope);
-  Value stored = toFloat8(b, loc(), computed.value, element);
-  return {fromFloat8(b, loc(), stored, element), computed.scope};
+  Value stored = toNarrow(b, loc(), computed.value, element);
+  return {fromNarrow(b, loc(), stored, element), computed.scope};
 }
 
 Emitted ValueEmitter::computeOver(Operation *op, int64_t rotation) {

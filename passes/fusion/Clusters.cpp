@@ -63,12 +63,6 @@ static std::optional<DimsAttr> columnsOf(Operation *op) {
   llvm_unreachable("all shapes are handled");
 }
 
-/// Within a kernel it would not be rounded to its 8 bits, which is what it is
-/// for.
-static bool roundsByStoring(OpResult result) {
-  return isNarrow(tensorType(result).getElementType());
-}
-
 /// What the step makes for microbatches is stored too, or each would make it
 /// again.
 void Clustering::findStored() {
@@ -84,8 +78,7 @@ void Clustering::findStored() {
     notBefore[&op] =
         staysBehind(&op) ? static_cast<int64_t>(anchors.size()) - 1 : list;
     for (OpResult result : op.getResults())
-      if (isKept(&op) || roundsByStoring(result) ||
-          llvm::any_of(result.getUsers(), [&](Operation *user) {
+      if (isKept(&op) || llvm::any_of(result.getUsers(), [&](Operation *user) {
             return !isFusible(user) || isOfStep(user) != isOfStep(&op);
           }))
         stored.insert(result);

@@ -220,11 +220,9 @@ struct RecomputePass : impl::RecomputePassBase<RecomputePass> {
   using RecomputePassBase::RecomputePassBase;
 
   void runOnOperation() override {
-    auto function = functionOf(getOperation(), StepFunction::microbatch);
-    if (!function) {
-      getOperation().emitError() << "expected a function @microbatch";
+    func::FuncOp function = microbatchOf(getOperation());
+    if (!function)
       return signalPassFailure();
-    }
     Layers layers(function);
     FailureOr<SmallVector<Policy>> all =
         completed(llvm::to_vector_of<Policy>(policies), layers.count(),

@@ -236,6 +236,15 @@ std::vector<spec::Recompute> policiesOf(const spec::Spec &spec) {
 /// copy of their own.
 constexpr uint64_t leastPartOfWindow = 16;
 
+void buildFold(OpPassManager &passes, const spec::Spec &spec) {
+  if (spec.stageRanks() < 2)
+    return;
+  pipeline::FoldRanksPassOptions options;
+  std::vector<spec::Recompute> policies = policiesOf(spec);
+  options.policies.assign(policies.begin(), policies.end());
+  passes.addPass(pipeline::createFoldRanksPass(options));
+}
+
 void buildRecompute(OpPassManager &passes, const spec::Spec &spec) {
   memory::RecomputePassOptions options;
   std::vector<spec::Recompute> policies = policiesOf(spec);
@@ -360,7 +369,7 @@ constexpr Phase allPhases[] = {
     {"partition", "each rank's part", buildPartition, /*isVerified=*/true},
     {"pipeline", "each rank's stages", buildPipeline, /*isVerified=*/false},
     {"recompute", "what the backward pass computes again", buildRecompute,
-     /*isVerified=*/false},
+     /*isVerified=*/false, buildFold},
     {"fuse", "kernels, products and what else runs", buildFuse,
      /*isVerified=*/true},
     {"schedule", "one program on buffers", buildSchedule, /*isVerified=*/true},
@@ -409,12 +418,8 @@ ArrayRef<Phase> phases() { return allPhases; }
 
 void addPhase(PassManager &passes, const Phase &phase, const spec::Spec &spec,
               bool folds) {
-  if (folds && phase.name == "recompute" && spec.stageRanks() > 1) {
-    pipeline::FoldRanksPassOptions options;
-    std::vector<spec::Recompute> policies = policiesOf(spec);
-    options.policies.assign(policies.begin(), policies.end());
-    passes.addPass(pipeline::createFoldRanksPass(options));
-  }
+  if (folds && phase.fold)
+    phase.fold(passes, spec);
   phase.build(passes, spec);
   passes.addPass(createGatePass(phase.name));
   passes.enableVerifier(false);

@@ -13,6 +13,8 @@ struct Phase {
   llvm::StringLiteral summary;
   void (*build)(mlir::OpPassManager &passes, const spec::Spec &spec);
   bool isVerified; // by its gate
+  /// What comes before it where equal ranks are folded; may be null.
+  void (*fold)(mlir::OpPassManager &passes, const spec::Spec &spec) = nullptr;
 };
 
 /// input, step, shard, partition, pipeline, recompute, fuse, schedule, memory.

@@ -26,12 +26,9 @@ struct AnnotatePass : impl::AnnotatePassBase<AnnotatePass> {
   using AnnotatePassBase::AnnotatePassBase;
 
   void runOnOperation() override {
-    auto microbatch = functionOf(getOperation(), StepFunction::microbatch);
-    if (!microbatch) {
-      getOperation().emitError()
-          << "expected a function @microbatch; run -transformer-autodiff first";
+    func::FuncOp microbatch = microbatchOf(getOperation());
+    if (!microbatch)
       return signalPassFailure();
-    }
     given.emplace(&getContext(), [&](const Twine &key) {
       return emitError(analysis::ofSpec(key, getOperation().getLoc()));
     });

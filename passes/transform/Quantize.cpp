@@ -245,12 +245,9 @@ struct QuantizePass : impl::QuantizePassBase<QuantizePass> {
   }
 
   void runOnOperation() override {
-    auto microbatch = functionOf(getOperation(), StepFunction::microbatch);
-    if (!microbatch) {
-      getOperation().emitError()
-          << "expected a function @microbatch; run -transformer-autodiff first";
+    func::FuncOp microbatch = microbatchOf(getOperation());
+    if (!microbatch)
       return signalPassFailure();
-    }
     llvm::StringMap<int64_t> ranks;
     for (const options::DimSplit &split : splits)
       ranks[split.name] = split.value;

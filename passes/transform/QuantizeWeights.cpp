@@ -9,6 +9,7 @@
 #include "dialects/transformer/StepFunctions.h"
 #include "passes/transform/Passes.h"
 #include "passes/transform/ReadInF32.h"
+#include "passes/transform/Rounding.h"
 #include "passes/transform/Scales.h"
 #include <map>
 
@@ -60,7 +61,8 @@ private:
                       ? scales.of(weight.getResult(), weight, weight.getName())
                       : scalesOfRows(weight);
     builder.setInsertionPointAfterValue(scale.scale);
-    Value stored = scaled(weight.getResult(), scale.scale, elementType());
+    Value stored = scaledTo8(builder, weight.getResult(), scale.scale,
+                             elementType(), Infinity::isInScale);
     setOfStep(stored.getDefiningOp());
     std::map<std::pair<bool, int64_t>, Value> wide;
     for (OpOperand *use : inOrder(uses)) {
@@ -96,19 +98,12 @@ private:
   Value widened(Value stored, Value inverse, ParameterOp weight,
                 Operation *user) {
     builder.setInsertionPoint(user);
-    Value wide = scaled(stored, inverse, tensorType(weight).getElementType());
+    Value wide = scaledBack(builder, stored, inverse,
+                            tensorType(weight).getElementType());
     inheritFacts(user, wide.getDefiningOp());
     setNotBefore(wide.getDefiningOp());
     note(wide.getDefiningOp(), weight);
     return wide;
-  }
-
-  Value scaled(Value value, Value factor, Type element) {
-    return buildMap(builder, value.getLoc(),
-                    withElement(value.getType(), element), {value, factor},
-                    [](ImplicitLocOpBuilder &b, ValueRange x) -> Value {
-                      return arith::MulFOp::create(b, x[0], x[1]);
-                    });
   }
 
   Type elementType() {
@@ -119,25 +114,18 @@ private:
 
   /// An infinity or a NaN makes all of its row one, or a NaN.
   Scale scalesOfRows(ParameterOp weight) {
-    mlir::Location loc = weight.getLoc();
-    auto of = tensorType(weight);
-    Value magnitudes = buildMap(
-        builder, loc, withElement(of, builder.getF32Type()), weight.getResult(),
-        [](ImplicitLocOpBuilder &b, ValueRange x) -> Value {
-          return math::AbsFOp::create(b, x[0]);
-        });
-    auto last =
-        DimsAttr::get(builder.getContext(), dimsOf(of).getNames().take_back(1));
-    Value largest =
-        ReduceOp::create(builder, loc, Reduction::max, magnitudes, last);
+    auto last = DimsAttr::get(builder.getContext(),
+                              dimsOf(weight).getNames().take_back(1));
+    Value largest = largestMagnitude(builder, weight.getResult(), last);
     auto both = MapOp::create(
-        builder, loc, {largest.getType(), largest.getType()}, largest,
-        [](OpBuilder &b, mlir::Location loc, ValueRange x) {
+        builder, weight.getLoc(), {largest.getType(), largest.getType()},
+        largest, [](OpBuilder &b, mlir::Location loc, ValueRange x) {
           ImplicitLocOpBuilder inner(loc, b);
           return factorsOf(inner, x[0]);
         });
-    for (Operation *made : {magnitudes.getDefiningOp(), largest.getDefiningOp(),
-                            both.getOperation()})
+    Operation *maximum = largest.getDefiningOp();
+    Operation *magnitudes = maximum->getOperand(0).getDefiningOp();
+    for (Operation *made : {magnitudes, maximum, both.getOperation()})
       setOfStep(made);
     return {both.getResult(0), both.getResult(1)};
   }
@@ -165,12 +153,9 @@ struct QuantizeWeightsPass
   using QuantizeWeightsPassBase::QuantizeWeightsPassBase;
 
   void runOnOperation() override {
-    auto microbatch = functionOf(getOperation(), StepFunction::microbatch);
-    if (!microbatch) {
-      getOperation().emitError()
-          << "expected a function @microbatch; run -transformer-autodiff first";
+    func::FuncOp microbatch = microbatchOf(getOperation());
+    if (!microbatch)
       return signalPassFailure();
-    }
     if (type != spec::WeightType::compute)
       WeightQuantization(microbatch, type).run();
   }

@@ -25,14 +25,14 @@ Value scaledBack(OpBuilder &builder, Value of8, Value inverse, Type element) {
                   });
 }
 
-Value largestMagnitude(OpBuilder &builder, Value value) {
+Value largestMagnitude(OpBuilder &builder, Value value, DimsAttr over) {
   Value magnitudes =
       buildMap(builder, value.getLoc(), value.getType(), value,
                [](ImplicitLocOpBuilder &b, ValueRange x) -> Value {
                  return math::AbsFOp::create(b, x[0]);
                });
   return ReduceOp::create(builder, value.getLoc(), Reduction::max, magnitudes,
-                          dimsOf(value));
+                          over ? over : dimsOf(value));
 }
 
 } // namespace meshwork::transform

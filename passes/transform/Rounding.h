@@ -10,13 +10,15 @@ namespace meshwork::transform {
 /// itself are NaN then; with those of other steps the value becomes NaN.
 enum class Infinity { isInScale, becomesNan };
 
-/// `value` times `scale` in `format`, f8E4M3FN or f8E5M2.
+/// `value` times `scale` in `format`: f8E4M3FN, f8E5M2 or i8.
 mlir::Value scaledTo8(mlir::OpBuilder &builder, mlir::Value value,
                       mlir::Value scale, mlir::Type format, Infinity infinity);
 /// Of 8 bits, times `inverse`: exact where that is a power of two.
 mlir::Value scaledBack(mlir::OpBuilder &builder, mlir::Value of8,
                        mlir::Value inverse, mlir::Type element);
-/// The largest magnitude, tensor<f32>, by two ops: the second one is returned.
-mlir::Value largestMagnitude(mlir::OpBuilder &builder, mlir::Value value);
+/// The largest magnitude, of all elements or over `over`, by two ops: the
+/// second one is returned.
+mlir::Value largestMagnitude(mlir::OpBuilder &builder, mlir::Value value,
+                             transformer::DimsAttr over = {});
 
 } // namespace meshwork::transform

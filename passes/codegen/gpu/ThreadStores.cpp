@@ -3,7 +3,7 @@
 #include "mlir/Dialect/SCF/IR/SCF.h"
 #include "mlir/Dialect/Vector/IR/VectorOps.h"
 #include "passes/codegen/BodyEmitter.h"
-#include "passes/codegen/Int8.h"
+#include "passes/codegen/Narrow.h"
 #include "passes/codegen/gpu/ThreadBody.h"
 
 using namespace mlir;

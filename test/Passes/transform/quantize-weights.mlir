@@ -15,7 +15,7 @@
 // product is read in f32.
 // CHECK-LABEL: func.func @microbatch
 // CHECK: %[[W:.*]] = transformer.parameter "w"
-// CHECK-NEXT: %[[ABS:.*]] = transformer.map ins(%[[W]] : {{.*}} {transformer.of_step} -> tensor<16x16xf32
+// CHECK-NEXT: %[[ABS:.*]] = transformer.map ins(%[[W]] : {{.*}} {transformer.of_step} -> tensor<16x16xbf16
 // CHECK: %[[MAX:.*]] = transformer.reduce{{ +}}max %[[ABS]] over #embed {transformer.of_step}
 // CHECK: %[[S:.*]]:2 = transformer.map ins(%[[MAX]] : tensor<16xf32, {{.*}}) {transformer.of_step} -> tensor<16xf32, {{.*}}tensor<16xf32
 // CHECK: arith.constant 1.270000e+02 : f32
