@@ -9,6 +9,7 @@
    in its way ("never"), and where they should gain time ("auto", which must not lose), in one
    process and under mpirun: the share of the time that a rank is held up by communication
    which is gone.
+3. ZeRO-3 with weights that travel as they are, in FP8 and in int8: a step.
 
 Plans take turns. Prints a line per figure and writes everything as JSON.
 """
@@ -36,33 +37,35 @@ class Bench:
         self.model = ROOT / "examples" / options.model
         (self.folder / "text").write_bytes((ROOT / "LICENSE").read_bytes() * 20)
 
-    def compile(self, name, ranks, stage=0, overlap="auto"):
+    def compile(self, name, ranks, *settings):
+        """`settings` are key=value pairs of the spec."""
         plan = self.folder / f"{name}.mwplan"
         (self.folder / "spec.toml").write_text(
             f'[mesh]\naxes = ["dp={ranks}"]\n[batch]\nglobal = {BATCH}\nmicro = {BATCH // ranks}\n'
-            f'sequence = {SEQUENCE}\n[zero]\nstage = {stage}\n[overlap]\ncollectives = "{overlap}"\n')
-        self.must(self.options.bin / "meshwork", "compile", self.model,
-                  "--spec", self.folder / "spec.toml", "-o", plan)
+            f'sequence = {SEQUENCE}\n')
+        self.must(self.options.bin / "meshwork", "compile", self.model, "--spec", self.folder / "spec.toml",
+                  "-o", plan, *(word for setting in settings for word in ("--set", setting)))
         return plan
 
-    def must(self, *command):
+    def must(self, *command, environment={}):
         done = subprocess.run([str(c) for c in command], capture_output=True, text=True,
-                              env={**os.environ, **MPI})
+                              env={**os.environ, **MPI, **environment})
         if done.returncode != 0:
             raise RuntimeError(f"{command[0]}: {done.stderr[-800:]}")
         return done.stdout
 
-    def steps(self, plan, processes=None):
+    def steps(self, plan, processes=None, options=(), environment={}):
         """Metrics of the steps after the first."""
         metrics = self.folder / "metrics.jsonl"
         metrics.unlink(missing_ok=True)  # a log grows
         start = ["mpirun", "-n", processes, "--oversubscribe"] if processes else []
         self.must(*start, self.options.bin / "meshwork-run", plan, "--data", self.folder / "text",
-                  "--tokenizer", "bytes", "--steps", self.options.steps + 1, "--metrics", metrics)
+                  "--tokenizer", "bytes", "--steps", self.options.steps + 1, "--metrics", metrics, *options,
+                  environment=environment)
         return [json.loads(line) for line in metrics.read_text().splitlines()][1:]
 
     def in_turns(self, runs):
-        """name -> metrics of all its steps; runs is name -> (plan, processes)."""
+        """name -> metrics of all its steps; runs is name -> what `steps` takes."""
         found = {name: [] for name in runs}
         for _ in range(self.options.rounds):
             for name, run in runs.items():
@@ -85,7 +88,8 @@ def ranks_against_threads(bench):
 
 
 def hidden(bench, stage, processes):
-    plans = {mode: bench.compile(f"{mode}{stage}", bench.options.cores, stage, mode)
+    plans = {mode: bench.compile(f"{mode}{stage}", bench.options.cores, f"zero.stage={stage}",
+                                 f'overlap.collectives="{mode}"')
              for mode in ("never", "auto", "always")}
     runs = bench.in_turns({mode: (plan, processes) for mode, plan in plans.items()})
     held = {mode: median(found, "comm_ms") + median(found, "idle_ms") for mode, found in runs.items()}
@@ -96,6 +100,16 @@ def hidden(bench, stage, processes):
           f"{held['always']:.1f}: {share:.0%} hidden; step {step['never']:.0f} and {step['always']:.0f} ms, "
           f"auto {step['auto']:.0f} ms", flush=True)
     return {"held_ms": held, "step_ms": step, "hidden": share, "steps": runs}
+
+
+def narrow_weights(bench):
+    """What rounding costs where a link is memory: nothing is gained there."""
+    runs = bench.in_turns({kind: (bench.compile(kind, bench.options.cores, "zero.stage=3", f'zero.weights="{kind}"'),)
+                           for kind in ("compute", "fp8", "int8")})
+    step = {kind: median(found, "step_ms") for kind, found in runs.items()}
+    print("ZeRO-3, weights travel in bf16, FP8 and int8: step " + ", ".join(f"{ms:.0f}" for ms in step.values()) +
+          " ms", flush=True)
+    return {"step_ms": step, "steps": runs}
 
 
 def main():
@@ -116,6 +130,7 @@ def main():
             for processes in (None, options.cores):
                 name = f"zero-{stage} {'mpirun' if processes else 'threads'}"
                 results[name] = hidden(bench, stage, processes)
+        results["weights in 8 bits"] = narrow_weights(bench)
     output = pathlib.Path(options.output or pathlib.Path(__file__).parent / "results" / f"parallel-{date}.json")
     output.parent.mkdir(parents=True, exist_ok=True)
     output.write_text(json.dumps(results, indent=1) + "\n")

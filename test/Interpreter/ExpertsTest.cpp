@@ -37,13 +37,13 @@ TEST(Experts, AreTheSumOfTheirParts) {
 }
 
 /// Rows are rounded where they are, by one scale: one that were of a rank's
-/// rows would round otherwise, by 2^-4 of an element. Stages of a pipeline are
-/// left to test_fp8_experts.py: each counts what it cuts off.
+/// rows would round otherwise, by 2^-4 of an element.
 TEST(Experts, InFloat8MeanWhatOneRankMeans) {
   Strategy strategies[] = {{.dp = 2, .zero = 1, .zeroAxes = {"dp"}, .ep = 2},
                            {.dp = 2, .zero = 3, .zeroAxes = {"dp"}, .ep = 2},
                            {.tp = 2, .sequenceParallel = true, .ep = 2},
-                           {.tp = 2, .rules = "experts = [\"tp\"]"}};
+                           {.tp = 2, .rules = "experts = [\"tp\"]"},
+                           {.pp = 2, .ep = 2}};
   std::string model = mixtral({.keyHeads = 2, .layers = 2});
   for (Strategy &strategy : strategies)
     for (const char *exchange : {"exchange = \"gathered\"",

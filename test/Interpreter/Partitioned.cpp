@@ -119,7 +119,9 @@ collect(const Compiled &compiled, const std::map<StateKey, Layout> &layouts,
     bool isTotal = isUpdated && compiled.totals.count(key),
          isSum = key.kind == StateKind::gradient ||
                  (!isOfParameter(key.kind) && startsAtZero(key.kind));
-    isSum &= !isTotal;
+    // Each stage counts its own tensors that FP8 cuts off.
+    bool isOfStage = key.kind == StateKind::saturated;
+    isSum = (isSum && !isTotal) || isOfStage;
     if (compiled.isCut() && isSum)
       layout.sharding.partial.push_back(compiled.stageAxisId());
     SmallVector<const Tensor *> parts;
