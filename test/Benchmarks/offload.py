@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
 """States of the optimizer in the host's memory: how much of the copies is hidden, and how much the estimate says.
 
-    test/Benchmarks/offload.py [--model llama-30m.json] [--rounds 3] [--steps 4]
+    test/Benchmarks/offload.py [--model llama-30m.json] [--rounds 3] [--steps 10]
 
 One rank of one core trains with its states on the device, and with its states in the host's memory over links of several
 speeds. On a CPU both memories are the same one, so `slowLink.so` makes each copy as slow as the link would. The machine is
@@ -18,7 +18,8 @@ import tempfile
 import cases
 from parallel import Bench, median
 
-RATES = (0.25e9, 0.5e9, 1e9, 2e9)  # bytes a second
+RATES = (0.5e9, 1e9, 2e9, 4e9)  # bytes a second
+FEW_TOKENS = ("batch.global=1", "batch.micro=1", "batch.sequence=64")  # so that the update counts
 
 
 class Offload(Bench):
@@ -36,8 +37,8 @@ class Offload(Bench):
 
     def plans(self, measured, rate):
         machine = f'target.machine="{self.machine(measured, rate)}"'
-        offload = ("offload.optimizer=true", "offload.window=4194304")
-        return {kept: self.compile(f"{kept}-{rate:.0f}", 1, machine, *(offload if kept == "host" else ()))
+        offload = ("offload.optimizer=true", 'offload.window="4 MiB"')
+        return {kept: self.compile(f"{kept}-{rate:.0f}", 1, machine, *FEW_TOKENS, *(offload if kept == "host" else ()))
                 for kept in ("device", "host")}
 
     def told(self, plan):
@@ -63,7 +64,7 @@ def main():
     cases.add_bin(parser)
     parser.add_argument("--model", default="llama-30m.json", help="a file of examples/")
     parser.add_argument("--rounds", type=int, default=3, help="turns of each plan")
-    parser.add_argument("--steps", type=int, default=4, help="steps a turn")
+    parser.add_argument("--steps", type=int, default=10, help="steps a turn")
     parser.add_argument("--output", help="default: results/offload-DATE.json here")
     options = parser.parse_args()
     options.slow_link = pathlib.Path(options.bin).resolve().parent / "test" / "slowLink.so"
