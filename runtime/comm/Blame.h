@@ -33,7 +33,7 @@ blame(uint32_t me, uint32_t count, const Waiting &mine, double seconds,
 /// While it lives, a rank reads or writes files. A disk may be slow, so peers
 /// wait for it without a time-out, as long as its process answers.
 ///
-///   FileWork work(transport, rank, "it writes weights"); // or an MpiWorld
+///   FileWork work(transport, rank, "it writes weights"); // or an World
 template <typename Host> class FileWork {
 public:
   FileWork(Host &host, uint32_t rank, std::string what)

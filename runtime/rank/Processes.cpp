@@ -6,19 +6,26 @@
 #include "meshwork/Plan/Frame.h"
 #include "meshwork/Runtime/ExitCode.h"
 #include "meshwork/Text/Counted.h"
+#include "runtime/comm/Address.h"
 #include "runtime/comm/InProcess.h"
 #include "runtime/comm/Launch.h"
+#include "runtime/comm/MeetingPlace.h"
+#include "runtime/comm/MpiMessages.h"
+#include "runtime/comm/SocketMessages.h"
 #include "runtime/rank/Names.h"
 #include "runtime/rank/OddOnes.h"
 #include "runtime/rank/OptionTable.h"
 #include <algorithm>
+#include <cstdio>
 #include <cstdlib>
 #include <thread>
 #include <unistd.h>
 
 namespace meshwork::runtime {
 namespace {
-MpiWorld *running = nullptr; // for endProcess
+World *running = nullptr; // for endProcess
+
+const char *environment(const char *name) { return std::getenv(name); }
 
 absl::Status config(const std::string &text) {
   return withExitCode(absl::FailedPreconditionError(text), ExitCode::config);
@@ -53,36 +60,62 @@ std::string hostOf(const std::string &machine) {
 }
 } // namespace
 
+/// What carries messages between the processes of a launch: MPI where its
+/// processes find each other by it, else sockets where they know a place.
+static absl::StatusOr<Messages *> carrierOf(const Launch &launch,
+                                            const RunOptions &options,
+                                            std::string &warning) {
+  bool byMpi = options.transport == RunOptions::Transport::mpi;
+  if (!launch.isParallel || launch.hasManager)
+    return MpiMessages::start(World::numLanes);
+  absl::StatusOr<std::optional<MeetingPlace>> place =
+      meetingPlace(launch, environment);
+  if (!place.ok())
+    return config(std::string(place.status().message()));
+  if (*place && !byMpi) {
+    if (!(*place)->secret && !isLoopback((*place)->host))
+      warning = "ranks send to each other in the clear, and whoever reaches "
+                "their ports may disturb them: set MESHWORK_SECRET_FILE to a "
+                "file that only you can read, the same on all hosts";
+    auto carrier = SocketMessages::start(**place, options.timeoutSeconds);
+    return absl::IsInvalidArgument(carrier.status())
+               ? config(std::string(carrier.status().message()))
+               : carrier;
+  }
+  return config(absl::StrCat(
+      launch.source, " started this process as ", launch.asOne(),
+      ", but not so that processes of Open MPI find each other, and each would "
+      "train all ranks: ",
+      byMpi ? "leave out --transport mpi where MASTER_ADDR and MASTER_PORT are "
+              "set; "
+            : "set MASTER_ADDR and MASTER_PORT to the host of rank 0 and a "
+              "free port of it; ",
+      "or start them with the mpirun of Open MPI, or with srun --mpi=pmix; or "
+      "start one process, with --transport threads"));
+}
+
 absl::StatusOr<Processes> Processes::start(const RunOptions &options) {
   Processes processes;
   if (options.transport == RunOptions::Transport::threads)
     return processes;
-  absl::StatusOr<Launch> launch = detectLaunch(
-      [](const char *name) -> const char * { return std::getenv(name); });
+  absl::StatusOr<Launch> launch = detectLaunch(environment);
   if (!launch.ok())
     return config(std::string(launch.status().message()));
   if (!launch->isParallel &&
       options.transport == RunOptions::Transport::automatic)
     return processes;
-  if (launch->isParallel && !launch->hasManager)
-    return config(absl::StrCat(
-        launch->source, " started this process as ", launch->asOne(),
-        ", but not so that processes of Open MPI find each other, and each "
-        "would train all ranks: start them with the mpirun of Open MPI, or "
-        "with srun --mpi=pmix; or start one process, with --transport "
-        "threads"));
-  absl::StatusOr<MpiWorld *> world =
-      MpiWorld::start(options.timeoutSeconds,
-                      launch->size != 0 && launch->size <= usableCores());
-  MESHWORK_RETURN_IF_ERROR(world.status());
-  processes.world = running = *world;
+  bool spins = launch->size != 0 && launch->size <= usableCores();
+  MESHWORK_ASSIGN_OR_RETURN(
+      processes.world, World::start(carrierOf(*launch, options, processes.open),
+                                    options.timeoutSeconds, spins));
+  World *world = running = processes.world;
   processes.launcher = launch->isParallel ? launch->source : std::string("MPI");
-  uint32_t size = launch->size == 0 ? (*world)->size() : launch->size;
+  uint32_t size = launch->size == 0 ? world->size() : launch->size;
   if (launch->isParallel &&
-      (size != (*world)->size() || launch->rank != (*world)->rank()))
+      (size != world->size() || launch->rank != world->rank()))
     return processes.settle(config(absl::StrCat(
         launch->source, " says rank ", launch->rank, ", ", launch->asOne(),
-        "; MPI says rank ", (*world)->rank(), " of ", (*world)->size(),
+        "; MPI says rank ", world->rank(), " of ", world->size(),
         ": start all ranks with the mpirun or srun of this Open MPI")));
   return processes;
 }
@@ -181,6 +214,11 @@ absl::StatusOr<CoreShare> Processes::shareOf(uint32_t leader, uint32_t mine,
   return share;
 }
 
+void Processes::warn(const std::string &warning) const {
+  if (!warning.empty() && isFirst())
+    std::fprintf(stderr, "meshwork-run: warning: %s\n", warning.c_str());
+}
+
 std::string Processes::coresWarning(const RunOptions &options) const {
   uint64_t threads = uint64_t{static_cast<uint32_t>(options.threads)} * sharers,
            cores = usableCores(), each = std::max<uint64_t>(1, cores / sharers);
@@ -216,15 +254,13 @@ Processes::makeTransport(const Mesh &mesh, double timeoutSeconds, bool spins) {
   if (!world)
     return std::make_shared<InProcessTransport>(
         mesh, InProcessOptions{timeoutSeconds, spins});
-  transport = new MpiTransport(*world, mesh);
+  transport = new MessageTransport(*world, mesh);
   return std::shared_ptr<Transport>(transport, [](Transport *) {});
 }
 
-std::unique_ptr<FileWork<MpiWorld>>
-Processes::fileWork(const char *what) const {
-  return world
-             ? std::make_unique<FileWork<MpiWorld>>(*world, world->rank(), what)
-             : nullptr;
+std::unique_ptr<FileWork<World>> Processes::fileWork(const char *what) const {
+  return world ? std::make_unique<FileWork<World>>(*world, world->rank(), what)
+               : nullptr;
 }
 
 absl::Status Processes::agreeOnEnd(absl::Status status) {

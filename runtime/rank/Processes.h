@@ -3,7 +3,7 @@
 
 #include "lib/Plan/PlanFile.h"
 #include "meshwork/Runtime/Run.h"
-#include "runtime/comm/MpiTransport.h"
+#include "runtime/comm/MessageTransport.h"
 #include "runtime/machine/CoreClaims.h"
 #include "runtime/machine/Executor.h"
 
@@ -20,6 +20,8 @@ public:
   uint32_t rank() const { return world ? world->rank() : 0; }
 
   uint32_t count() const { return world ? world->size() : 1; }
+  /// On stderr, once; "" is nothing.
+  void warn(const std::string &warning) const;
   /// Every process's text, by rank.
   absl::StatusOr<std::vector<std::string>>
   exchange(const std::string &mine) const;
@@ -41,6 +43,8 @@ public:
   bool coresAreTaken() const { return claims.areTooFew(); }
   /// After shareCores: "", or that --threads asks for more than there are.
   std::string coresWarning(const RunOptions &options) const;
+  /// "", or that strangers reach the ports of this run.
+  const std::string &openWarning() const { return open; }
   /// After shareCores.
   DeviceOptions deviceOptions(uint32_t ranks, const RunOptions &options) const;
   /// Ranks that take memory of this machine.
@@ -53,11 +57,11 @@ public:
   std::shared_ptr<Transport> makeTransport(const Mesh &mesh,
                                            double timeoutSeconds, bool spins);
   /// Null when all ranks are here.
-  MpiTransport *mpiTransport() const { return transport; }
+  MessageTransport *messages() const { return transport; }
 
   /// While the result lives, peers wait for this process as long as a disk
   /// takes (see FileWork); null where there are none.
-  std::unique_ptr<FileWork<MpiWorld>> fileWork(const char *what) const;
+  std::unique_ptr<FileWork<World>> fileWork(const char *what) const;
 
   /// After a run that all processes have come through, each with how it ended
   /// there. The lowest rank with a failure gets its own, which it tells; the
@@ -72,9 +76,9 @@ private:
                                     const std::vector<int> &cpus, bool pin,
                                     const RunOptions &options);
 
-  MpiWorld *world = nullptr;
-  MpiTransport *transport = nullptr;
-  std::string launcher;
+  World *world = nullptr;
+  MessageTransport *transport = nullptr;
+  std::string launcher, open;
   uint32_t neighbours = 1, number = 0; // processes of this machine, this one
   uint32_t sharers = 1;                // ranks on the cores of this process
   CoreClaims claims;

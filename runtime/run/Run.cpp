@@ -340,9 +340,7 @@ absl::Status runIn(Processes &processes, const RunOptions &options,
   if (processes.coresAreTaken() && processes.isFirst())
     std::puts("other runs have claimed cores of this machine: threads are not "
               "pinned");
-  if (std::string warning = processes.coresWarning(options);
-      !warning.empty() && processes.isFirst())
-    std::fprintf(stderr, "meshwork-run: warning: %s\n", warning.c_str());
+  processes.warn(processes.coresWarning(options));
   absl::StatusOr<std::unique_ptr<Device>> device =
       openDevice(plan, processes.deviceOptions(ranks, options));
   MESHWORK_RETURN_IF_ERROR(device.status());
@@ -428,6 +426,7 @@ absl::Status run(const RunOptions &given) {
   MESHWORK_RETURN_IF_ERROR(phases.status());
   absl::StatusOr<Processes> processes = Processes::start(options);
   MESHWORK_RETURN_IF_ERROR(processes.status());
+  processes->warn(processes->openWarning());
   return processes->settle(runPhases(*processes, *std::move(phases), options));
 }
 

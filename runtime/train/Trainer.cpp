@@ -49,22 +49,22 @@ Trainer::Trainer(TrainerParts parts, const RunOptions &options) {
 
 const Ranks &Trainer::ranks() const { return job->ranks; }
 namespace {
-class MpiBlocks : public BlockExchange {
+class MessageBlocks : public BlockExchange {
 public:
-  explicit MpiBlocks(MpiTransport &transport) : transport(transport) {}
+  explicit MessageBlocks(MessageTransport &transport) : transport(transport) {}
   absl::Status toRoot(uint32_t from, absl::Span<float> values) override {
     return transport.toFirst(from, values);
   }
 
 private:
-  MpiTransport &transport;
+  MessageTransport &transport;
 };
 } // namespace
 
 absl::Status Trainer::Job::saveState(const std::string &path, StatePart part) {
   std::unique_ptr<BlockExchange> blocks;
-  if (MpiTransport *mpi = parts.processes->mpiTransport())
-    blocks = std::make_unique<MpiBlocks>(*mpi);
+  if (MessageTransport *all = parts.processes->messages())
+    blocks = std::make_unique<MessageBlocks>(*all);
   return runtime::saveState(path, part, parts.plan->plan(), mesh, ranks,
                             blocks.get());
 }
@@ -80,18 +80,18 @@ absl::Status Trainer::saveGradients() {
 }
 
 absl::Status Trainer::saveTrace(const std::string &path) {
-  MpiTransport *mpi = job->parts.processes->mpiTransport();
+  MessageTransport *all = job->parts.processes->messages();
   int64_t origin = traceOrigin(job->recorders);
-  if (!mpi)
+  if (!all)
     return writeTrace(path, job->parts.plan->plan(),
                       {traceText(job->ranks, job->recorders, origin)});
   uint32_t rank = job->parts.processes->rank();
   absl::StatusOr<std::vector<std::string>> origins =
-      mpi->exchange(rank, bytesOf(origin), "the end");
+      all->exchange(rank, bytesOf(origin), "the end");
   MESHWORK_RETURN_IF_ERROR(origins.status());
   for (const std::string &other : *origins)
     origin = std::min(origin, valueOf<int64_t>(other));
-  return mpi->gather(rank, traceText(job->ranks, job->recorders, origin),
+  return all->gather(rank, traceText(job->ranks, job->recorders, origin),
                      [&](absl::Span<const std::string> texts) {
                        return writeTrace(path, job->parts.plan->plan(), texts);
                      });

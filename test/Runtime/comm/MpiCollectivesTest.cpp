@@ -2,7 +2,10 @@
 // many as it likes; every rank checks its own results.
 #include "CollectiveCase.h"
 #include "absl/strings/str_cat.h"
-#include "runtime/comm/MpiTransport.h"
+#include "runtime/comm/MeetingPlace.h"
+#include "runtime/comm/MessageTransport.h"
+#include "runtime/comm/MpiMessages.h"
+#include "runtime/comm/SocketMessages.h"
 #include <cstdio>
 #include <cstdlib>
 #include <optional>
@@ -27,9 +30,9 @@ void inTwoParts(int64_t items, absl::FunctionRef<void(int64_t, int64_t)> body) {
 }
 
 /// "" when all is right.
-std::string runCase(MpiWorld &world, Kind kind, uint32_t seed) {
+std::string runCase(World &world, Kind kind, uint32_t seed) {
   CollectiveCase one(kind, seed, meshesOf(world.size()));
-  MpiTransport transport(world, Mesh(one.mesh));
+  MessageTransport transport(world, Mesh(one.mesh));
   CollectiveRequest request = one.request(world.rank());
   request.channel = seed % 9;
   auto collective = transport.prepare(world.rank(), std::move(request));
@@ -47,10 +50,10 @@ std::string runCase(MpiWorld &world, Kind kind, uint32_t seed) {
 /// Along a line of ranks: each receives two tensors, one of them with gaps, and
 /// sends on one more than it got; several at once, which are awaited in any
 /// order.
-std::string transfersArrive(MpiWorld &world) {
+std::string transfersArrive(World &world) {
   constexpr uint32_t rounds = 3;
   constexpr int64_t rows = 300, columns = 50, gap = 7;
-  MpiTransport transport(world, Mesh({world.size()}));
+  MessageTransport transport(world, Mesh({world.size()}));
   uint32_t me = world.rank(), last = world.size() - 1;
   auto tensors = [&](std::vector<float> &memory, uint32_t round) {
     float *at = memory.data() + round * rows * (2 * columns + gap);
@@ -105,13 +108,13 @@ std::string transfersArrive(MpiWorld &world) {
 }
 
 /// Rank 0 works on a file until rank 1 has asked who is at fault.
-std::string fileWorkIsNoFault(MpiWorld &world) {
-  MpiTransport transport(world, Mesh({world.size()}));
+std::string fileWorkIsNoFault(World &world) {
+  MessageTransport transport(world, Mesh({world.size()}));
   uint32_t me = world.rank();
   std::string path = "/tmp/meshwork-asked-XXXXXX";
   if (me == 0)
     ::close(::mkstemp(path.data()));
-  std::optional<FileWork<MpiTransport>> work;
+  std::optional<FileWork<MessageTransport>> work;
   if (me == 0)
     work.emplace(transport, me, "it writes weights");
   auto paths = transport.exchange(me, path, "a path");
@@ -133,8 +136,23 @@ std::string fileWorkIsNoFault(MpiWorld &world) {
   return met.ok() ? text : std::string(met.status().message());
 }
 
+/// MPI's, or sockets' where the environment tells where to meet.
+absl::StatusOr<Messages *> carrier() {
+  auto environment = [](const char *name) -> const char * {
+    return std::getenv(name);
+  };
+  absl::StatusOr<Launch> launch = detectLaunch(environment);
+  if (!launch.ok() || launch->hasManager)
+    return MpiMessages::start(World::numLanes);
+  absl::StatusOr<std::optional<MeetingPlace>> place =
+      meetingPlace(*launch, environment);
+  if (!place.ok() || !*place)
+    return absl::FailedPreconditionError("no launcher started this process");
+  return SocketMessages::start(**place, 30);
+}
+
 int runAll() {
-  absl::StatusOr<MpiWorld *> world = MpiWorld::start(30, false);
+  absl::StatusOr<World *> world = World::start(carrier(), 30, false);
   if (!world.ok()) {
     std::fprintf(stderr, "%s\n", world.status().ToString().c_str());
     return 1;

@@ -1,7 +1,8 @@
 // Collectives by NCCL between processes: run by mpirun, with a device for each
 // on this machine; MPI carries the ids. The cases are those of NcclTest.
 #include "absl/strings/str_cat.h"
-#include "runtime/comm/MpiTransport.h"
+#include "runtime/comm/MessageTransport.h"
+#include "runtime/comm/MpiMessages.h"
 #include "runtime/device/cuda/NcclMoves.h"
 #include "runtime/device/cuda/NcclTransport.h"
 #include "test/Runtime/cuda/DeviceCase.h"
@@ -14,10 +15,10 @@ using runtime::test::CollectiveCase;
 using Kind = plan::CollectiveKind;
 
 /// "" when all is right.
-std::string runCase(MpiWorld &world, TestDevice &on, Kind kind, uint32_t seed) {
+std::string runCase(World &world, TestDevice &on, Kind kind, uint32_t seed) {
   CollectiveCase one(kind, seed, {{world.size()}, {1, world.size()}});
   Mesh mesh(one.mesh);
-  MpiTransport host(world, mesh);
+  MessageTransport host(world, mesh);
   RankOfCase mine(on, one, world.rank());
   CollectiveRequest request = mine.onDevice();
   request.channel = seed % 3;
@@ -37,7 +38,7 @@ std::string runCase(MpiWorld &world, TestDevice &on, Kind kind, uint32_t seed) {
   return one.firstDifference(world.rank(), native ? tolerance : 0);
 }
 
-int runAll(MpiWorld &world) {
+int runAll(World &world) {
   TestDevice on(world.rank());
   int cases = 0;
   for (Kind kind : {Kind::all_reduce, Kind::all_gather, Kind::reduce_scatter,
@@ -57,7 +58,8 @@ int runAll(MpiWorld &world) {
 
 int main() {
   using namespace meshwork::runtime;
-  absl::StatusOr<MpiWorld *> world = MpiWorld::start(60, false);
+  absl::StatusOr<World *> world =
+      World::start(MpiMessages::start(World::numLanes), 60, false);
   if (!world.ok()) {
     std::fprintf(stderr, "%s\n", world.status().ToString().c_str());
     return 1;

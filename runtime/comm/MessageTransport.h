@@ -6,16 +6,16 @@
 #pragma once
 
 #include "runtime/comm/Mesh.h"
-#include "runtime/comm/MpiWorld.h"
 #include "runtime/comm/Transport.h"
+#include "runtime/comm/World.h"
 
 namespace meshwork::runtime {
 
-class MpiTransport : public Transport {
+class MessageTransport : public Transport {
 public:
   /// The mesh has as many ranks as the world.
-  MpiTransport(MpiWorld &world, Mesh mesh);
-  ~MpiTransport() override;
+  MessageTransport(World &world, Mesh mesh);
+  ~MessageTransport() override;
 
   uint32_t numRanks() const override { return mesh.numRanks(); }
   absl::StatusOr<std::unique_ptr<PreparedCollective>>
@@ -43,14 +43,13 @@ public:
   };
 
 private:
-  MpiWorld &world;
+  World &world;
   Mesh mesh;
-  Staging staging[MpiWorld::serviceLane];
+  Staging staging[World::serviceLane];
 };
 
 /// What any process of `world` says, by rank.
-absl::StatusOr<std::vector<std::string>> exchangeTexts(MpiWorld &world,
-                                                       const std::string &mine,
-                                                       const std::string &what);
+absl::StatusOr<std::vector<std::string>>
+exchangeTexts(World &world, const std::string &mine, const std::string &what);
 
 } // namespace meshwork::runtime

@@ -1,7 +1,7 @@
-#include "runtime/comm/MpiTransport.h"
+#include "runtime/comm/MessageTransport.h"
 #include "absl/strings/str_cat.h"
-#include "runtime/comm/MpiCollective.h"
-#include "runtime/comm/MpiTransfer.h"
+#include "runtime/comm/MessageCollective.h"
+#include "runtime/comm/MessageTransfer.h"
 #include <cstring>
 
 namespace meshwork::runtime {
@@ -10,40 +10,40 @@ namespace {
 constexpr uint64_t maxText = uint64_t{1} << 32;
 } // namespace
 
-MpiTransport::MpiTransport(MpiWorld &world, Mesh mesh)
+MessageTransport::MessageTransport(World &world, Mesh mesh)
     : world(world), mesh(std::move(mesh)) {}
-MpiTransport::~MpiTransport() = default;
+MessageTransport::~MessageTransport() = default;
 
 absl::StatusOr<std::unique_ptr<PreparedCollective>>
-MpiTransport::prepare(uint32_t rank, CollectiveRequest request) {
+MessageTransport::prepare(uint32_t rank, CollectiveRequest request) {
   Staging &buffers = staging[request.channel];
   std::vector<uint32_t> members = mesh.group(rank, request.axes);
   uint32_t index = mesh.index(rank, request.axes);
-  return std::make_unique<MpiCollective>(world, buffers, std::move(members),
-                                         index, std::move(request));
+  return std::make_unique<MessageCollective>(world, buffers, std::move(members),
+                                             index, std::move(request));
 }
 
 absl::StatusOr<std::unique_ptr<PreparedTransfer>>
-MpiTransport::prepareTransfer(uint32_t, PairRequest request) {
-  return std::make_unique<MpiTransfer>(world, std::move(request));
+MessageTransport::prepareTransfer(uint32_t, PairRequest request) {
+  return std::make_unique<MessageTransfer>(world, std::move(request));
 }
 
-absl::StatusOr<uint32_t> MpiTransport::agree(uint32_t, uint32_t flags,
-                                             const char *what) {
+absl::StatusOr<uint32_t> MessageTransport::agree(uint32_t, uint32_t flags,
+                                                 const char *what) {
   std::vector<uint32_t> all(world.size(), flags);
-  std::vector<MpiWorld::Pending> pending;
+  std::vector<Messages::Pending> pending;
   for (uint32_t peer = 0; peer < world.size(); ++peer) {
     if (peer == world.rank())
       continue;
-    absl::Status status = world.receive(MpiWorld::serviceLane, peer, &all[peer],
+    absl::Status status = world.receive(World::serviceLane, peer, &all[peer],
                                         sizeof(flags), pending);
     if (status.ok())
-      status = world.send(MpiWorld::serviceLane, peer, &flags, sizeof(flags),
-                          pending);
+      status =
+          world.send(World::serviceLane, peer, &flags, sizeof(flags), pending);
     if (!status.ok())
       return status;
   }
-  if (absl::Status met = world.wait(MpiWorld::serviceLane, pending, what);
+  if (absl::Status met = world.wait(World::serviceLane, pending, what);
       !met.ok())
     return met;
   for (uint32_t other : all)
@@ -52,23 +52,22 @@ absl::StatusOr<uint32_t> MpiTransport::agree(uint32_t, uint32_t flags,
 }
 
 absl::StatusOr<std::vector<std::string>>
-exchangeTexts(MpiWorld &world, const std::string &mine,
-              const std::string &what) {
+exchangeTexts(World &world, const std::string &mine, const std::string &what) {
   std::vector<std::string> texts(world.size(), mine);
   std::vector<uint64_t> sizes(world.size(), mine.size());
-  std::vector<MpiWorld::Pending> pending;
+  std::vector<Messages::Pending> pending;
   auto withPeers = [&](auto visit) -> absl::Status {
     for (uint32_t peer = 0; peer < world.size(); ++peer)
       if (peer != world.rank())
         if (absl::Status status = visit(peer); !status.ok())
           return status;
-    return world.wait(MpiWorld::serviceLane, pending, what);
+    return world.wait(World::serviceLane, pending, what);
   };
   uint64_t size = mine.size();
   absl::Status status = withPeers([&](uint32_t peer) {
-    absl::Status posted = world.receive(MpiWorld::serviceLane, peer,
-                                        &sizes[peer], sizeof(size), pending);
-    return posted.ok() ? world.send(MpiWorld::serviceLane, peer, &size,
+    absl::Status posted = world.receive(World::serviceLane, peer, &sizes[peer],
+                                        sizeof(size), pending);
+    return posted.ok() ? world.send(World::serviceLane, peer, &size,
                                     sizeof(size), pending)
                        : posted;
   });
@@ -80,9 +79,9 @@ exchangeTexts(MpiWorld &world, const std::string &mine,
           "rank ", peer, " sends a text of ", sizes[peer], " bytes"));
     texts[peer].resize(sizes[peer]);
     absl::Status posted =
-        world.receive(MpiWorld::serviceLane, peer, texts[peer].data(),
+        world.receive(World::serviceLane, peer, texts[peer].data(),
                       texts[peer].size(), pending);
-    return posted.ok() ? world.send(MpiWorld::serviceLane, peer, mine.data(),
+    return posted.ok() ? world.send(World::serviceLane, peer, mine.data(),
                                     mine.size(), pending)
                        : posted;
   });
@@ -92,24 +91,23 @@ exchangeTexts(MpiWorld &world, const std::string &mine,
 }
 
 absl::StatusOr<std::vector<std::string>>
-MpiTransport::exchange(uint32_t, std::string mine, const char *what) {
+MessageTransport::exchange(uint32_t, std::string mine, const char *what) {
   return exchangeTexts(world, mine, what);
 }
 
-absl::Status MpiTransport::gather(uint32_t rank, std::string mine,
-                                  Deliver deliver) {
+absl::Status MessageTransport::gather(uint32_t rank, std::string mine,
+                                      Deliver deliver) {
   const std::string what = "the end of a step on all ranks";
-  std::vector<MpiWorld::Pending> pending;
+  std::vector<Messages::Pending> pending;
   std::vector<uint64_t> sizes(world.size(), mine.size());
   uint64_t size = mine.size();
   if (rank != 0) {
     absl::Status status =
-        world.send(MpiWorld::serviceLane, 0, &size, sizeof(size), pending);
+        world.send(World::serviceLane, 0, &size, sizeof(size), pending);
     if (status.ok())
-      status = world.send(MpiWorld::serviceLane, 0, mine.data(), mine.size(),
-                          pending);
-    return status.ok() ? world.wait(MpiWorld::serviceLane, pending, what)
-                       : status;
+      status =
+          world.send(World::serviceLane, 0, mine.data(), mine.size(), pending);
+    return status.ok() ? world.wait(World::serviceLane, pending, what) : status;
   }
   std::vector<std::string> all(world.size(), mine);
   for (bool isText : {false, true}) {
@@ -120,45 +118,48 @@ absl::Status MpiTransport::gather(uint32_t rank, std::string mine,
       if (isText)
         all[peer].resize(sizes[peer]);
       absl::Status status =
-          isText ? world.receive(MpiWorld::serviceLane, peer, all[peer].data(),
+          isText ? world.receive(World::serviceLane, peer, all[peer].data(),
                                  all[peer].size(), pending)
-                 : world.receive(MpiWorld::serviceLane, peer, &sizes[peer],
+                 : world.receive(World::serviceLane, peer, &sizes[peer],
                                  sizeof(size), pending);
       if (!status.ok())
         return status;
     }
-    if (absl::Status status = world.wait(MpiWorld::serviceLane, pending, what);
+    if (absl::Status status = world.wait(World::serviceLane, pending, what);
         !status.ok())
       return status;
   }
   return deliver(all);
 }
 
-absl::Status MpiTransport::toFirst(uint32_t from, absl::Span<float> values) {
-  std::vector<MpiWorld::Pending> pending;
+absl::Status MessageTransport::toFirst(uint32_t from,
+                                       absl::Span<float> values) {
+  std::vector<Messages::Pending> pending;
   size_t bytes = values.size() * sizeof(float);
   absl::Status status =
       world.rank() == from
-          ? world.send(MpiWorld::serviceLane, 0, values.data(), bytes, pending)
-          : world.receive(MpiWorld::serviceLane, from, values.data(), bytes,
+          ? world.send(World::serviceLane, 0, values.data(), bytes, pending)
+          : world.receive(World::serviceLane, from, values.data(), bytes,
                           pending);
-  return status.ok() ? world.wait(MpiWorld::serviceLane, pending,
+  return status.ok() ? world.wait(World::serviceLane, pending,
                                   "the gathering of weights")
                      : status;
 }
 
-void MpiTransport::abort(uint32_t, const absl::Status &why) { world.fail(why); }
-
-void MpiTransport::setWaiting(uint32_t, const Waiting &waiting) {
-  world.setWaiting(MpiWorld::elsewhere, waiting);
+void MessageTransport::abort(uint32_t, const absl::Status &why) {
+  world.fail(why);
 }
 
-void MpiTransport::setFileWork(uint32_t rank, std::string what) {
+void MessageTransport::setWaiting(uint32_t, const Waiting &waiting) {
+  world.setWaiting(World::elsewhere, waiting);
+}
+
+void MessageTransport::setFileWork(uint32_t rank, std::string what) {
   world.setFileWork(rank, std::move(what));
 }
 
-absl::Status MpiTransport::blame(uint32_t, const Waiting &mine,
-                                 double seconds) {
+absl::Status MessageTransport::blame(uint32_t, const Waiting &mine,
+                                     double seconds) {
   return world.blame(mine, seconds);
 }
 

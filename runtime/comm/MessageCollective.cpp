@@ -1,4 +1,4 @@
-#include "runtime/comm/MpiCollective.h"
+#include "runtime/comm/MessageCollective.h"
 #include "absl/container/inlined_vector.h"
 #include "runtime/comm/Reduce.h"
 #include <algorithm>
@@ -20,9 +20,10 @@ int64_t nowNs() {
 }
 } // namespace
 
-MpiCollective::MpiCollective(MpiWorld &world, MpiTransport::Staging &buffers,
-                             std::vector<uint32_t> group, uint32_t myIndex,
-                             CollectiveRequest mine)
+MessageCollective::MessageCollective(World &world,
+                                     MessageTransport::Staging &buffers,
+                                     std::vector<uint32_t> group,
+                                     uint32_t myIndex, CollectiveRequest mine)
     : world(world), staging(buffers), members(std::move(group)), index(myIndex),
       ranks(static_cast<uint32_t>(members.size())), request(std::move(mine)),
       what(request.describe()), reduces(request.kind == Kind::all_reduce ||
@@ -38,17 +39,17 @@ MpiCollective::MpiCollective(MpiWorld &world, MpiTransport::Staging &buffers,
 }
 
 /// The share of index `owner` in an all_reduce; all of a box otherwise.
-std::pair<int64_t, int64_t> MpiCollective::share(int64_t n,
-                                                 uint32_t owner) const {
+std::pair<int64_t, int64_t> MessageCollective::share(int64_t n,
+                                                     uint32_t owner) const {
   if (request.kind != Kind::all_reduce)
     return {0, n};
   return shareOf(n, owner, ranks);
 }
 
 /// What `target` needs of `source`'s tensors, in the order in which it travels.
-MpiCollective::Message MpiCollective::needs(const std::vector<Move> &of,
-                                            uint32_t target,
-                                            uint32_t source) const {
+MessageCollective::Message MessageCollective::needs(const std::vector<Move> &of,
+                                                    uint32_t target,
+                                                    uint32_t source) const {
   Message message;
   for (const Move &move : of) {
     if (move.kind == Move::Kind::zero ||
@@ -66,7 +67,7 @@ MpiCollective::Message MpiCollective::needs(const std::vector<Move> &of,
   return message;
 }
 
-void MpiCollective::arrange() {
+void MessageCollective::arrange() {
   size_t sendBytes = 0, receiveBytes = 0;
   auto place = [](Message &message, size_t &total) {
     message.at = total;
@@ -82,7 +83,7 @@ void MpiCollective::arrange() {
     staging.receive.resize(receiveBytes);
 }
 
-absl::Status MpiCollective::run(ParallelFor parallel, CommTimes &times) {
+absl::Status MessageCollective::run(ParallelFor parallel, CommTimes &times) {
   int64_t start = nowNs();
   for (uint32_t i = 0; i < ranks; ++i)
     if (i != index || reduces)
@@ -107,10 +108,10 @@ absl::Status MpiCollective::run(ParallelFor parallel, CommTimes &times) {
 }
 
 /// Sends `out` to each peer and receives `in` from it.
-absl::Status MpiCollective::swap(const std::vector<Message> &out,
-                                 const std::byte *from,
-                                 const std::vector<Message> &in,
-                                 std::byte *to) {
+absl::Status MessageCollective::swap(const std::vector<Message> &out,
+                                     const std::byte *from,
+                                     const std::vector<Message> &in,
+                                     std::byte *to) {
   pending.clear();
   for (uint32_t i = 0; i < ranks; ++i) {
     if (i == index)
@@ -130,8 +131,8 @@ absl::Status MpiCollective::swap(const std::vector<Message> &out,
   return world.wait(request.channel, pending, what);
 }
 
-void MpiCollective::pack(const Message &message, std::byte *memory,
-                         ParallelFor parallel) {
+void MessageCollective::pack(const Message &message, std::byte *memory,
+                             ParallelFor parallel) {
   parallel(static_cast<int64_t>(message.slices.size()),
            [&](int64_t begin, int64_t end) {
              for (int64_t k = begin; k < end; ++k) {
@@ -147,8 +148,8 @@ void MpiCollective::pack(const Message &message, std::byte *memory,
            });
 }
 
-void MpiCollective::unpack(const Message &message, const std::byte *memory,
-                           ParallelFor parallel) {
+void MessageCollective::unpack(const Message &message, const std::byte *memory,
+                               ParallelFor parallel) {
   parallel(static_cast<int64_t>(message.slices.size()),
            [&](int64_t begin, int64_t end) {
              for (int64_t k = begin; k < end; ++k) {
@@ -165,7 +166,7 @@ void MpiCollective::unpack(const Message &message, const std::byte *memory,
 }
 
 /// Copies from this rank's own sources, and zeros.
-void MpiCollective::moveOwn(ParallelFor parallel) {
+void MessageCollective::moveOwn(ParallelFor parallel) {
   const std::vector<Move> &mine = moves[index];
   parallel(static_cast<int64_t>(mine.size()), [&](int64_t begin, int64_t end) {
     for (int64_t k = begin; k < end; ++k) {
@@ -191,7 +192,7 @@ void MpiCollective::moveOwn(ParallelFor parallel) {
 
 /// Sums what came, and this rank's own, in the order of group index. What an
 /// all_reduce sums up stays packed where this rank's own share was.
-void MpiCollective::reduce(ParallelFor parallel) {
+void MessageCollective::reduce(ParallelFor parallel) {
   const Message &own = sends[index];
   bool spreads = request.kind == Kind::all_reduce;
   parallel(static_cast<int64_t>(own.slices.size()), [&](int64_t begin,
@@ -223,7 +224,7 @@ void MpiCollective::reduce(ParallelFor parallel) {
 
 /// The second half of an all_reduce: this rank's share of the sum to all, and
 /// theirs to where their sources were packed.
-absl::Status MpiCollective::spread(ParallelFor parallel) {
+absl::Status MessageCollective::spread(ParallelFor parallel) {
   std::vector<Message> mine(ranks,
                             Message{{}, sends[index].bytes, sends[index].at});
   absl::Status status =

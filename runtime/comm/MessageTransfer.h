@@ -1,21 +1,21 @@
 // One side of a transfer between two processes.
 #pragma once
 
-#include "runtime/comm/MpiWorld.h"
 #include "runtime/comm/TensorCopies.h"
+#include "runtime/comm/World.h"
 
 namespace meshwork::runtime {
 
-class MpiTransfer : public PreparedTransfer {
+class MessageTransfer : public PreparedTransfer {
 public:
-  MpiTransfer(MpiWorld &world, PairRequest request);
+  MessageTransfer(World &world, PairRequest request);
   /// After a failure of any rank it may be under way.
-  ~MpiTransfer() override { world.giveUp(pending); }
+  ~MessageTransfer() override { world.giveUp(pending); }
   absl::Status start(ParallelFor parallel) override;
   absl::Status finish(ParallelFor parallel, CommTimes &times) override;
 
 private:
-  MpiWorld &world;
+  World &world;
   PairRequest request;
   std::string what;
   /// Parts that lie without gaps travel from and to where they are, one message
@@ -25,7 +25,7 @@ private:
   std::vector<Strided> mine;    // parts with gaps
   std::vector<Strided> staged;  // the same, in `staging`
   TensorCopies copies;          // between these two
-  std::vector<MpiWorld::Pending> pending;
+  std::vector<Messages::Pending> pending;
 };
 
 } // namespace meshwork::runtime

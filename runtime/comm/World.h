@@ -8,15 +8,14 @@
 
 #include "absl/types/span.h"
 #include "runtime/comm/Blame.h"
-#include "runtime/comm/MpiLibrary.h"
+#include "runtime/comm/Messages.h"
 #include "runtime/comm/Rendezvous.h"
-#include <deque>
 #include <map>
 #include <thread>
 
 namespace meshwork::runtime {
 
-class MpiWorld {
+class World {
 public:
   /// Messages of one lane between two ranks arrive in order. Lanes 0 to 8 are
   /// the channels of collectives; 0 is also the ranks' own threads'. Those of
@@ -25,9 +24,10 @@ public:
   /// Of setWaiting: a wait that is on no lane.
   static constexpr uint32_t elsewhere = numLanes;
 
-  /// Starts MPI; once in a process. Lives to the process's end, since MPI may
-  /// hold on to memory after a failure.
-  static absl::StatusOr<MpiWorld *> start(double timeoutSeconds, bool spins);
+  /// Lives to the process's end, as does `messages`, which has `numLanes`: what
+  /// carries them may hold on to memory after a failure.
+  static absl::StatusOr<World *> start(absl::StatusOr<Messages *> messages,
+                                       double timeoutSeconds, bool spins);
 
   uint32_t rank() const { return me; }
   uint32_t size() const { return count; }
@@ -38,28 +38,29 @@ public:
   /// This rank cannot go on; its waits end. `announce` tells the others.
   void fail(const absl::Status &why) { firstFailure.set(me, why); }
 
-  /// Messages under way. Memory stays until `wait` has returned; what is sent
-  /// stays as it is.
-  struct Pending {
-    MpiLibrary::Request request;
-    uint32_t peer;
-    bool receives;
-  };
+  /// As Messages.
   absl::Status send(uint32_t lane, uint32_t peer, const void *data,
-                    size_t bytes, std::vector<Pending> &pending, int tag = 0);
+                    size_t bytes, std::vector<Messages::Pending> &pending,
+                    int tag = 0) {
+    return messages.send(lane, peer, data, bytes, pending, tag);
+  }
   absl::Status receive(uint32_t lane, uint32_t peer, void *data, size_t bytes,
-                       std::vector<Pending> &pending, int tag = 0);
-  /// While messages are under way that nobody waits for, MPI is called often,
-  /// so that they move.
+                       std::vector<Messages::Pending> &pending, int tag = 0) {
+    return messages.receive(lane, peer, data, bytes, pending, tag);
+  }
+  /// While messages are under way that nobody waits for, their carrier is
+  /// called often, so that they move.
   void setUnderWay(int change) { underWay += change; }
   /// Until all are done. deadlineExceeded names the rank at fault and what it
   /// did not come to, unless it works on files (FileWork); aborted when a rank
   /// failed.
-  absl::Status wait(uint32_t lane, std::vector<Pending> &pending,
+  absl::Status wait(uint32_t lane, std::vector<Messages::Pending> &pending,
                     const std::string &what);
 
   /// Forgets what nobody will wait for: its memory may go after.
-  void giveUp(std::vector<Pending> &pending) const;
+  void giveUp(std::vector<Messages::Pending> &pending) const {
+    messages.giveUp(pending);
+  }
 
   /// What this rank waits for, for those that ask.
   void setWaiting(uint32_t lane, const Waiting &waiting);
@@ -81,22 +82,18 @@ public:
   [[noreturn]] void abort(int code);
 
 private:
-  MpiWorld(const MpiLibrary &mpi, double timeout, bool spins)
-      : mpi(mpi), timeout(timeout), spins(spins) {}
-  absl::Status initialize();
-  absl::Status check(int code, const char *call) const;
-  absl::Status poll(std::vector<Pending> &pending) const;
-  void post(uint32_t peer, int tag, std::string text);
+  World(Messages &messages, double timeout, bool spins)
+      : messages(messages), timeout(timeout), spins(spins), me(messages.rank()),
+        count(messages.size()) {}
   bool ask(uint32_t peer, Waiting &answer);
   void listen();
-  void handle(uint32_t from, int tag, const std::string &text);
+  void handle(const Messages::Notice &notice);
   Waiting longestWait();
 
-  const MpiLibrary &mpi;
+  Messages &messages;
   double timeout;
   bool spins;
-  uint32_t me = 0, count = 1;
-  MpiLibrary::Comm lanes[numLanes] = {}, control = nullptr;
+  uint32_t me, count;
   Failure firstFailure;
   std::atomic<bool> announced{false}, noticed{false}, stopping{false};
   std::atomic<int> exitCode{0}, underWay{0};
@@ -105,7 +102,6 @@ private:
   std::map<uint32_t, Waiting> answers;
   Waiting waits[numLanes + 1]; // and elsewhere
   std::string fileWork;
-  std::deque<std::pair<MpiLibrary::Request, std::string>> outbox;
   std::thread listener;
 };
 

@@ -1,6 +1,6 @@
-// What ranks tell each other beside their data; see MpiWorld.h.
+// What ranks tell each other beside their data; see World.h.
 #include "absl/strings/str_cat.h"
-#include "runtime/comm/MpiWorld.h"
+#include "runtime/comm/World.h"
 #include <algorithm>
 #include <chrono>
 #include <cstring>
@@ -11,8 +11,8 @@ enum Tag : int { failed = 1, question = 2, answer = 3 };
 /// A notice must leave at once, without its receiver: within the eager limit of
 /// every transport of Open MPI.
 constexpr size_t maxText = 2000;
-constexpr auto period = std::chrono::milliseconds(10);
-constexpr auto periodUnderWay = std::chrono::microseconds(200);
+constexpr std::chrono::microseconds period(10'000);
+constexpr std::chrono::microseconds periodUnderWay(200);
 constexpr auto patience = std::chrono::milliseconds(700);
 
 /// Numbers and then text, as bytes.
@@ -41,16 +41,7 @@ bool unpack(const std::string &packed, std::vector<uint32_t> &numbers,
 }
 } // namespace
 
-void MpiWorld::post(uint32_t peer, int tag, std::string text) {
-  std::lock_guard<std::mutex> lock(mutex);
-  outbox.push_back({nullptr, std::move(text)});
-  auto &[request, body] = outbox.back();
-  // The other side may be gone; there is nobody to tell.
-  (void)mpi.Isend(body.data(), static_cast<int>(body.size()), mpi.byte,
-                  static_cast<int>(peer), tag, control, &request);
-}
-
-void MpiWorld::announce(const absl::Status &why, int code) {
+void World::announce(const absl::Status &why, int code) {
   firstFailure.set(me, why);
   if (failedElsewhere() || announced.exchange(true))
     return;
@@ -59,11 +50,11 @@ void MpiWorld::announce(const absl::Status &why, int code) {
            std::string(why.message()));
   for (uint32_t peer = 0; peer < count; ++peer)
     if (peer != me)
-      post(peer, failed, notice);
+      messages.post(peer, failed, notice);
 }
 
-bool MpiWorld::ask(uint32_t peer, Waiting &found) {
-  post(peer, question, pack({}, ""));
+bool World::ask(uint32_t peer, Waiting &found) {
+  messages.post(peer, question, pack({}, ""));
   std::unique_lock<std::mutex> lock(mutex);
   bool came = answered.wait_for(lock, patience,
                                 [&] { return answers.count(peer) > 0; });
@@ -73,7 +64,7 @@ bool MpiWorld::ask(uint32_t peer, Waiting &found) {
   return came;
 }
 
-Waiting MpiWorld::longestWait() {
+Waiting World::longestWait() {
   std::lock_guard<std::mutex> lock(mutex);
   Waiting busy; // waits for nobody, and says with what
   for (const Waiting &waiting : waits) {
@@ -85,11 +76,20 @@ Waiting MpiWorld::longestWait() {
   return fileWork.empty() ? busy : Waiting{false, fileWork, {}, true};
 }
 
-void MpiWorld::handle(uint32_t from, int tag, const std::string &packed) {
+void World::handle(const Messages::Notice &notice) {
+  if (notice.tag == Messages::gone) {
+    firstFailure.set(
+        notice.from,
+        absl::UnavailableError(absl::StrCat(
+            "the process of rank ", notice.from,
+            " has ended without a word, or its host is not reached any more")));
+    return;
+  }
   std::vector<uint32_t> numbers;
   std::string text;
-  if (!unpack(packed, numbers, text))
+  if (!unpack(notice.text, numbers, text))
     return;
+  auto [from, tag] = std::pair(notice.from, notice.tag);
   if (tag == failed && numbers.size() == 2) {
     if (announced)
       return; // Both told at once; this rank goes its own way.
@@ -105,7 +105,7 @@ void MpiWorld::handle(uint32_t from, int tag, const std::string &packed) {
       waiting.peers.resize(maxText / sizeof(uint32_t));
     std::vector<uint32_t> reply = std::move(waiting.peers);
     reply.insert(reply.begin(), waiting.usesFiles);
-    post(from, answer, pack(std::move(reply), waiting.what));
+    messages.post(from, answer, pack(std::move(reply), waiting.what));
   } else if (tag == answer && !numbers.empty()) {
     bool usesFiles = numbers[0] != 0;
     numbers.erase(numbers.begin());
@@ -115,25 +115,14 @@ void MpiWorld::handle(uint32_t from, int tag, const std::string &packed) {
   }
 }
 
-void MpiWorld::listen() {
+void World::listen() {
   while (!stopping) {
-    int found = 0;
-    MpiLibrary::Status status;
-    if (mpi.Iprobe(MpiLibrary::anySource, MpiLibrary::anyTag, control, &found,
-                   &status) != 0)
+    absl::StatusOr<std::optional<Messages::Notice>> notice =
+        messages.nextNotice(underWay > 0 ? periodUnderWay : period);
+    if (!notice.ok())
       return;
-    if (!found) {
-      if (underWay > 0)
-        std::this_thread::sleep_for(periodUnderWay);
-      else
-        std::this_thread::sleep_for(period);
-      continue;
-    }
-    std::string text(std::min<size_t>(status.count, 4 * maxText), '\0');
-    if (mpi.Recv(text.data(), static_cast<int>(text.size()), mpi.byte,
-                 status.source, status.tag, control, &status) != 0)
-      return;
-    handle(static_cast<uint32_t>(status.source), status.tag, text);
+    if (*notice)
+      handle(**notice);
   }
 }
 

@@ -1,4 +1,4 @@
-#include "runtime/comm/MpiTransfer.h"
+#include "runtime/comm/MessageTransfer.h"
 #include <chrono>
 
 namespace meshwork::runtime {
@@ -24,7 +24,7 @@ TensorCopies copiesOf(bool sends, const std::vector<Strided> &mine) {
 }
 } // namespace
 
-MpiTransfer::MpiTransfer(MpiWorld &world, PairRequest of)
+MessageTransfer::MessageTransfer(World &world, PairRequest of)
     : world(world), request(std::move(of)), what(request.describe()),
       mine(withGaps(request.parts)), copies(copiesOf(request.sends, mine)) {
   staging.resize(packedBytes(mine));
@@ -36,27 +36,27 @@ MpiTransfer::MpiTransfer(MpiWorld &world, PairRequest of)
   pending.reserve(travels.size());
 }
 
-absl::Status MpiTransfer::start(ParallelFor parallel) {
+absl::Status MessageTransfer::start(ParallelFor parallel) {
   if (request.sends)
     copies.run(mine, staged, parallel);
   world.setUnderWay(1);
   for (const Strided &part : travels) {
     auto bytes = static_cast<size_t>(part.elements() * part.width());
     int tag = static_cast<int>(request.lane);
-    absl::Status status =
-        request.sends ? world.send(MpiWorld::transferLane, request.peer,
-                                   part.data, bytes, pending, tag)
-                      : world.receive(MpiWorld::transferLane, request.peer,
-                                      part.data, bytes, pending, tag);
+    absl::Status status = request.sends
+                              ? world.send(World::transferLane, request.peer,
+                                           part.data, bytes, pending, tag)
+                              : world.receive(World::transferLane, request.peer,
+                                              part.data, bytes, pending, tag);
     if (!status.ok())
       return status;
   }
   return absl::OkStatus();
 }
 
-absl::Status MpiTransfer::finish(ParallelFor parallel, CommTimes &times) {
+absl::Status MessageTransfer::finish(ParallelFor parallel, CommTimes &times) {
   int64_t begin = nowNs();
-  absl::Status status = world.wait(MpiWorld::transferLane, pending, what);
+  absl::Status status = world.wait(World::transferLane, pending, what);
   world.setUnderWay(-1);
   int64_t came = nowNs();
   times.waitNs += came - begin;

@@ -1,18 +1,18 @@
-// One collective of one process; see MpiTransport.h.
+// One collective of one process; see MessageTransport.h.
 #pragma once
 
+#include "runtime/comm/MessageTransport.h"
 #include "runtime/comm/Moves.h"
-#include "runtime/comm/MpiTransport.h"
 
 namespace meshwork::runtime {
 
-class MpiCollective : public PreparedCollective {
+class MessageCollective : public PreparedCollective {
 public:
   /// `members` are the ranks of the group by index; this process is `index`.
   /// Grows `staging` to what is needed.
-  MpiCollective(MpiWorld &world, MpiTransport::Staging &staging,
-                std::vector<uint32_t> members, uint32_t index,
-                CollectiveRequest request);
+  MessageCollective(World &world, MessageTransport::Staging &staging,
+                    std::vector<uint32_t> members, uint32_t index,
+                    CollectiveRequest request);
   absl::Status run(ParallelFor parallel, CommTimes &times) override;
 
 private:
@@ -41,8 +41,8 @@ private:
   void reduce(ParallelFor parallel);
   absl::Status spread(ParallelFor parallel);
 
-  MpiWorld &world;
-  MpiTransport::Staging &staging;
+  World &world;
+  MessageTransport::Staging &staging;
   std::vector<uint32_t> members;
   uint32_t index, ranks;
   CollectiveRequest request;
@@ -50,7 +50,7 @@ private:
   bool reduces;
   std::vector<std::vector<Move>> moves; // of each index
   std::vector<Message> sends, receives; // to and from each index
-  std::vector<MpiWorld::Pending> pending;
+  std::vector<Messages::Pending> pending;
 };
 
 } // namespace meshwork::runtime

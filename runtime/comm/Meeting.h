@@ -1,0 +1,80 @@
+// How processes find each other, and the sockets between them.
+#pragma once
+
+#include "runtime/comm/Zmq.h"
+#include <array>
+#include <memory>
+#include <vector>
+
+namespace meshwork::runtime {
+
+/// Where rank 0 listens, and who is who.
+struct MeetingPlace {
+  uint32_t rank = 0, size = 1;
+  std::string host; // of rank 0
+  uint16_t port = 0;
+  std::optional<std::string> secret; // of the job
+};
+
+enum class WireKind : uint32_t {
+  hello, // to rank 0: where this rank listens
+  table, // from rank 0: where all listen
+  ready, // to rank 0: this rank knows
+  go,    // from rank 0: all know
+  eager, // a small message
+  offer, // of a large one
+  take,  // which may come now
+  data,  // and comes
+  notice,
+  goodbye
+};
+
+/// What stands in front of each message.
+struct WireHeader {
+  static constexpr uint32_t magicNumber = 0x314b574d; // MWK1
+  uint32_t magic;
+  WireKind kind;
+  std::array<uint64_t, 2> token; // of this start; hello has none
+  uint32_t from, lane;
+  int32_t tag;
+  uint32_t size; // of the world
+  uint64_t number, bytes;
+};
+
+/// The sockets of one process. After start(), of one thread.
+class Meeting {
+public:
+  /// Waits for all. deadlineExceeded names who did not come; invalidArgument
+  /// tells how they were started wrongly, failedPrecondition what the host
+  /// lacks.
+  static absl::StatusOr<std::unique_ptr<Meeting>>
+  start(const MeetingPlace &place, double timeoutSeconds);
+
+  /// To a peer: what is large and what is small have a socket each, so that
+  /// notices do not wait.
+  struct Peer {
+    ZmqSocket data, control, monitor;
+  };
+
+  const ZmqLibrary &zmq() const { return context->zmq; }
+  MeetingPlace place;
+  std::array<uint64_t, 2> token{};
+  std::unique_ptr<ZmqContext> context;
+  std::vector<std::optional<Peer>> peers; // by rank
+  std::optional<ZmqSocket> inbox;
+
+  /// A message whose header has the form and the token of this start; false
+  /// when none is there. Others are dropped.
+  bool receive(WireHeader &header, ZmqFrame &content);
+  void close();
+
+private:
+  absl::Status listen();
+  absl::Status gather(double timeoutSeconds); // rank 0
+  absl::Status join(double timeoutSeconds);   // the others
+  absl::Status connectAll(const std::vector<std::string> &endpoints);
+  bool wait(double seconds); // for a message
+  std::string missing(const std::vector<std::string> &endpoints) const;
+};
+
+} // namespace meshwork::runtime

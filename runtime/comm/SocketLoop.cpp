@@ -1,0 +1,195 @@
+// The thread that has the sockets of SocketMessages.
+#include "absl/strings/str_cat.h"
+#include "runtime/comm/SocketMessages.h"
+#include <cstring>
+#include <unistd.h>
+
+namespace meshwork::runtime {
+
+void SocketMessages::run() {
+  std::vector<zmq_pollitem_t> items = {
+      {nullptr, wake, ZMQ_POLLIN, 0},
+      {meeting->inbox->get(), 0, ZMQ_POLLIN, 0}};
+  std::vector<uint32_t> watched;
+  for (uint32_t peer = 0; peer < count; ++peer)
+    if (meeting->peers[peer]) {
+      items.push_back({meeting->peers[peer]->monitor.get(), 0, ZMQ_POLLIN, 0});
+      watched.push_back(peer);
+    }
+  constexpr long periodMs = 1000;
+  while (true) {
+    meeting->zmq().poll(items.data(), static_cast<int>(items.size()), periodMs);
+    uint64_t times = 0;
+    (void)!::read(wake, &times, sizeof(times));
+    bool ends = stopping; // before the last look at what is to go out
+    takeAll();
+    sendAll();
+    for (size_t i = 0; i < watched.size(); ++i)
+      if (items[2 + i].revents & ZMQ_POLLIN)
+        watch(watched[i]);
+    if (ends)
+      break;
+  }
+  meeting->close();
+}
+
+void SocketMessages::sendAll() {
+  std::deque<Out> all;
+  {
+    std::lock_guard<std::mutex> lock(mutex);
+    if (mayBegin || stopping)
+      all.swap(outbox);
+  }
+  for (Out &out : all)
+    sendOne(out);
+}
+
+void SocketMessages::sendOne(Out &out) {
+  std::optional<Meeting::Peer> &peer = meeting->peers[out.peer];
+  const ZmqLibrary &zmq = meeting->zmq();
+  bool isGivenUp = out.header.kind == WireKind::goodbye && out.request;
+  if (isGivenUp) {
+    if (peer)
+      peer->data.set(ZMQ_LINGER, 0), peer->data.close();
+    return;
+  }
+  bool isData = out.header.kind == WireKind::data;
+  if (!peer || (isData && !peer->data.get()))
+    return;
+  // Offers and small messages of one lane must not overtake each other.
+  void *socket = isData ? peer->data.get() : peer->control.get();
+  ZmqFrame(zmq, &out.header, sizeof(out.header)).send(socket, false);
+  if (isData)
+    ZmqFrame(zmq, out.request->data, out.request->bytes, sent, out.request)
+        .send(socket, true);
+  else
+    ZmqFrame(zmq, out.content.data(), out.content.size()).send(socket, true);
+}
+
+/// By a thread of ZeroMQ, which does not know whose it is.
+void SocketMessages::sent(void *, void *request) {
+  static_cast<Request *>(request)->isDone.store(true,
+                                                std::memory_order_release);
+}
+
+void SocketMessages::takeAll() {
+  while (true) {
+    WireHeader from;
+    ZmqFrame content(meeting->zmq());
+    if (!meeting->receive(from, content))
+      return;
+    take(from, content);
+  }
+}
+
+void SocketMessages::take(const WireHeader &from, const ZmqFrame &content) {
+  if (from.kind == WireKind::data)
+    return takeData(from, content);
+  std::lock_guard<std::mutex> lock(mutex);
+  switch (from.kind) {
+  case WireKind::eager:
+  case WireKind::offer:
+    return arrive(from, content);
+  case WireKind::take: {
+    auto found = offered.find(from.number);
+    if (found == offered.end() || found->second->peer != from.from)
+      return; // given up
+    Request *request = found->second;
+    offered.erase(found);
+    request->isMoving = true;
+    return push({request->peer,
+                 header(WireKind::data, 0, 0, request->number, request->bytes),
+                 {},
+                 request});
+  }
+  case WireKind::notice:
+    notices.push_back({from.from, from.tag, {content.data(), content.size()}});
+    return noticed.notify_all();
+  case WireKind::goodbye:
+    saidGoodbye[from.from] = true;
+    return;
+  case WireKind::ready:
+    return addReady();
+  case WireKind::go:
+    mayBegin = true;
+    return;
+  default:
+    return;
+  }
+}
+
+void SocketMessages::arrive(const WireHeader &from, const ZmqFrame &content) {
+  bool isOffer = from.kind == WireKind::offer;
+  Key key{from.from, from.lane, from.tag};
+  std::deque<Request *> &requests = asked[key];
+  if (requests.empty()) {
+    arrived[key].push_back(
+        {from.number, from.bytes,
+         isOffer ? std::string() : std::string(content.data(), content.size()),
+         isOffer});
+    return;
+  }
+  Request *request = requests.front();
+  if (from.bytes != request->bytes ||
+      (!isOffer && content.size() != request->bytes)) {
+    (void)fail(absl::StrCat("rank ", from.from, " sends ", from.bytes,
+                            " bytes, expected ", request->bytes));
+    return;
+  }
+  requests.pop_front();
+  if (isOffer) {
+    request->number = from.number;
+    expected[{from.from, from.number}] = request;
+    return push({from.from, header(WireKind::take, 0, 0, from.number), {}});
+  }
+  std::memcpy(request->data, content.data(), content.size());
+  request->isDone.store(true, std::memory_order_release);
+}
+
+/// Copied without the lock: `isMoving` keeps its memory.
+void SocketMessages::takeData(const WireHeader &from, const ZmqFrame &content) {
+  Request *request = nullptr;
+  {
+    std::lock_guard<std::mutex> lock(mutex);
+    auto found = expected.find({from.from, from.number});
+    if (found == expected.end())
+      return; // given up
+    request = found->second;
+    if (content.size() != request->bytes) {
+      (void)fail(absl::StrCat("rank ", from.from, " sends ", content.size(),
+                              " bytes, expected ", request->bytes));
+      return;
+    }
+    expected.erase(found);
+    request->isMoving = true;
+  }
+  std::memcpy(request->data, content.data(), content.size());
+  std::lock_guard<std::mutex> lock(mutex);
+  request->isDone.store(true, std::memory_order_release);
+  moved.notify_all();
+}
+
+/// Stands in front of all that rank 0 sends.
+void SocketMessages::addReady() {
+  if (++numReady != count)
+    return;
+  mayBegin = true;
+  for (uint32_t peer = 1; peer < count; ++peer)
+    outbox.push_front({peer, header(WireKind::go), {}});
+}
+
+/// The end of a connection that nobody announced is that of a process.
+void SocketMessages::watch(uint32_t peer) {
+  void *socket = meeting->peers[peer]->monitor.get();
+  ZmqFrame event(meeting->zmq()), address(meeting->zmq());
+  while (event.receive(socket) && address.receive(socket)) {
+    std::lock_guard<std::mutex> lock(mutex);
+    if (saidGoodbye[peer] || stopping)
+      continue;
+    saidGoodbye[peer] = true;
+    notices.push_back({peer, gone, ""});
+    noticed.notify_all();
+  }
+}
+
+} // namespace meshwork::runtime

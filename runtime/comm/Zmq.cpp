@@ -1,0 +1,106 @@
+#include "runtime/comm/Zmq.h"
+#include "absl/strings/numbers.h"
+#include "absl/strings/str_cat.h"
+#include "lib/Plan/StatusMacros.h"
+#include <cstring>
+
+namespace meshwork::runtime {
+namespace {
+/// Larger messages than any that is sent here are a stranger's.
+constexpr int64_t mostBytes = int64_t{1} << 31;
+constexpr int handshakeMs = 5000, lingerMs = 2000, mostPending = 64;
+} // namespace
+
+ZmqFrame::ZmqFrame(const ZmqLibrary &zmq, const void *data, size_t bytes)
+    : zmq(zmq) {
+  zmq.msg_init_size(&frame, bytes);
+  if (bytes > 0)
+    std::memcpy(zmq.msg_data(&frame), data, bytes);
+}
+
+ZmqFrame::ZmqFrame(const ZmqLibrary &zmq, const void *data, size_t bytes,
+                   void (*done)(void *, void *), void *hint)
+    : zmq(zmq) {
+  zmq.msg_init_data(&frame, const_cast<void *>(data), bytes, done, hint);
+}
+
+bool ZmqFrame::receive(void *socket) {
+  return zmq.msg_recv(&frame, socket, ZMQ_DONTWAIT) >= 0;
+}
+
+bool ZmqFrame::send(void *socket, bool isLast) {
+  return zmq.msg_send(&frame, socket,
+                      ZMQ_DONTWAIT | (isLast ? 0 : ZMQ_SNDMORE)) >= 0;
+}
+
+bool ZmqFrame::hasMore(void *socket) const {
+  int more = 0;
+  size_t size = sizeof(more);
+  return zmq.getsockopt(socket, ZMQ_RCVMORE, &more, &size) == 0 && more != 0;
+}
+
+absl::StatusOr<ZmqSocket> ZmqContext::make(int type) {
+  ZmqSocket socket(zmq, zmq.socket(context, type));
+  if (!socket.get())
+    return zmq.failed("a socket of ZeroMQ");
+  zmq.setsockopt(socket.get(), ZMQ_MAXMSGSIZE, &mostBytes, sizeof(mostBytes));
+  socket.set(ZMQ_HANDSHAKE_IVL, handshakeMs);
+  socket.set(ZMQ_LINGER, lingerMs);
+  socket.set(ZMQ_IPV6, 1);
+  // Nothing is lost, and nobody waits: what may be under way is bounded above.
+  socket.set(ZMQ_SNDHWM, 0);
+  socket.set(ZMQ_RCVHWM, 0);
+  if (keys) {
+    socket.set(ZMQ_CURVE_SECRETKEY, keys->secret);
+    if (type == ZMQ_ROUTER)
+      socket.set(ZMQ_CURVE_SERVER, 1);
+    socket.set(ZMQ_CURVE_PUBLICKEY, keys->open);
+    if (type != ZMQ_ROUTER)
+      socket.set(ZMQ_CURVE_SERVERKEY, keys->open);
+  }
+  return socket;
+}
+
+absl::StatusOr<ZmqSocket> ZmqContext::listen(const std::string &host,
+                                             uint16_t port) {
+  absl::StatusOr<ZmqSocket> socket = make(ZMQ_ROUTER);
+  MESHWORK_RETURN_IF_ERROR(socket.status());
+  socket->set(ZMQ_BACKLOG, mostPending);
+  std::string endpoint = absl::StrCat(
+      "tcp://", host, ":", port == 0 ? std::string("*") : absl::StrCat(port));
+  if (zmq.bind(socket->get(), endpoint.c_str()) != 0)
+    return zmq.failed(absl::StrCat("listening at ", endpoint));
+  return socket;
+}
+
+absl::StatusOr<ZmqSocket> ZmqContext::connect(const std::string &endpoint) {
+  absl::StatusOr<ZmqSocket> socket = make(ZMQ_DEALER);
+  MESHWORK_RETURN_IF_ERROR(socket.status());
+  if (zmq.connect(socket->get(), endpoint.c_str()) != 0)
+    return zmq.failed(absl::StrCat("connecting to ", endpoint));
+  return socket;
+}
+
+absl::StatusOr<ZmqSocket> ZmqContext::monitor(const ZmqSocket &of,
+                                              const std::string &name) {
+  std::string endpoint = "inproc://" + name;
+  if (zmq.socket_monitor(of.get(), endpoint.c_str(), ZMQ_EVENT_DISCONNECTED) !=
+      0)
+    return zmq.failed("watching a connection");
+  ZmqSocket socket(zmq, zmq.socket(context, ZMQ_PAIR));
+  if (!socket.get() || zmq.connect(socket.get(), endpoint.c_str()) != 0)
+    return zmq.failed("watching a connection");
+  return socket;
+}
+
+uint16_t ZmqContext::portOf(const ZmqSocket &socket) const {
+  char endpoint[256] = "";
+  size_t size = sizeof(endpoint);
+  zmq.getsockopt(socket.get(), ZMQ_LAST_ENDPOINT, endpoint, &size);
+  const char *colon = std::strrchr(endpoint, ':');
+  uint32_t port = 0;
+  (void)absl::SimpleAtoi(colon ? colon + 1 : "", &port);
+  return static_cast<uint16_t>(port);
+}
+
+} // namespace meshwork::runtime

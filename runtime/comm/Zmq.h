@@ -1,0 +1,99 @@
+// Sockets and messages of ZeroMQ that close themselves.
+#pragma once
+
+#include "runtime/comm/ZmqLibrary.h"
+#include <optional>
+#include <string>
+#include <utility>
+
+namespace meshwork::runtime {
+
+/// Keys of CURVE, as text of 40 characters. All ranks of a job have the same
+/// pair, made of the job's secret: who does not know it can neither be reached
+/// nor read.
+struct ZmqKeys {
+  std::string open, secret;
+};
+
+class ZmqSocket {
+public:
+  ZmqSocket(const ZmqLibrary &zmq, void *socket) : zmq(&zmq), socket(socket) {}
+  ZmqSocket(ZmqSocket &&other) noexcept
+      : zmq(other.zmq), socket(std::exchange(other.socket, nullptr)) {}
+  ZmqSocket &operator=(ZmqSocket &&other) noexcept {
+    std::swap(zmq, other.zmq);
+    std::swap(socket, other.socket);
+    return *this;
+  }
+  ~ZmqSocket() { close(); }
+  void close() {
+    if (socket)
+      zmq->close(std::exchange(socket, nullptr));
+  }
+  void *get() const { return socket; }
+  void set(int option, int value) {
+    zmq->setsockopt(socket, option, &value, sizeof(value));
+  }
+  void set(int option, const std::string &text) {
+    zmq->setsockopt(socket, option, text.data(), text.size());
+  }
+
+private:
+  const ZmqLibrary *zmq;
+  void *socket;
+};
+
+/// A received frame, or one to send.
+class ZmqFrame {
+public:
+  explicit ZmqFrame(const ZmqLibrary &zmq) : zmq(zmq) { zmq.msg_init(&frame); }
+  ZmqFrame(const ZmqLibrary &zmq, const void *data, size_t bytes);
+  /// Without a copy: `done` is called with `hint` by a thread of ZeroMQ.
+  ZmqFrame(const ZmqLibrary &zmq, const void *data, size_t bytes,
+           void (*done)(void *data, void *hint), void *hint);
+  ZmqFrame(const ZmqFrame &) = delete;
+  ~ZmqFrame() { zmq.msg_close(&frame); }
+
+  /// False when there is none.
+  bool receive(void *socket);
+  /// Never waits. It is empty then.
+  bool send(void *socket, bool isLast);
+  const char *data() const {
+    return static_cast<const char *>(zmq.msg_data(&frame));
+  }
+  size_t size() const { return zmq.msg_size(&frame); }
+  /// Whether the message goes on.
+  bool hasMore(void *socket) const;
+
+private:
+  const ZmqLibrary &zmq;
+  mutable zmq_msg_t frame;
+};
+
+class ZmqContext {
+public:
+  ZmqContext(const ZmqLibrary &zmq, std::optional<ZmqKeys> keys)
+      : zmq(zmq), keys(std::move(keys)), context(zmq.ctx_new()) {}
+  ZmqContext(const ZmqContext &) = delete;
+  /// All sockets are closed; waits for what they still send.
+  ~ZmqContext() { zmq.ctx_term(context); }
+
+  /// Receives from all; at a port of the host, 0: any that is free.
+  absl::StatusOr<ZmqSocket> listen(const std::string &host, uint16_t port);
+  /// Sends to one, which may come later.
+  absl::StatusOr<ZmqSocket> connect(const std::string &endpoint);
+  /// Tells when the connection of `of` ends.
+  absl::StatusOr<ZmqSocket> monitor(const ZmqSocket &of,
+                                    const std::string &name);
+  /// Where a socket listens.
+  uint16_t portOf(const ZmqSocket &socket) const;
+
+  const ZmqLibrary &zmq;
+
+private:
+  absl::StatusOr<ZmqSocket> make(int type);
+  std::optional<ZmqKeys> keys;
+  void *context;
+};
+
+} // namespace meshwork::runtime

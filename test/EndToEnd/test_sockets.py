@@ -1,0 +1,184 @@
+"""Ranks as processes that any launcher started, by its variables, without MPI: the same bits as
+ranks of one process, and what happens when one is missing, killed, stopped, or when strangers come."""
+import os
+import signal
+import socket
+import subprocess
+import time
+import unittest
+
+from shell import BIN, ENVIRONMENT, SPEC, TIMEOUT_S, Shell
+
+RETRY, TERMINATED, UNAVAILABLE = 75, 143, 69
+RUN = str(BIN / "meshwork-run")
+COLLECTIVES = BIN.parent / "test" / "mpiCollectivesTest"
+DATA = ["--data", "README.md", "--tokenizer", "bytes"]
+WELL, ENDED = [0] * 4, [TERMINATED, 0, 0, 0]  # one tells
+HALF_A_MINUTE = 30
+
+
+def free_port():
+    with socket.socket() as one:
+        one.bind(("127.0.0.1", 0))
+        return one.getsockname()[1]
+
+
+class Launched:
+    """Processes with the variables of torchrun; `more` is rank -> variables of it alone."""
+
+    def __init__(self, test, ranks, *command, size=None, port=None, more={}, **variables):
+        self.port, self.runs = port or free_port(), []
+        for place, rank in enumerate(ranks):
+            told = {"RANK": rank, "WORLD_SIZE": size or len(ranks), "MASTER_ADDR": "127.0.0.1", "MASTER_PORT": self.port,
+                    **variables, **more.get(place, {})}
+            environment = {**ENVIRONMENT, **{key: str(value) for key, value in told.items() if value is not None}}
+            self.runs.append(subprocess.Popen(command, cwd=test.shell.path, env=environment, text=True, errors="replace",
+                                              stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=subprocess.STDOUT))
+            test.addCleanup(self.runs[-1].kill)
+
+    def finish(self):
+        """(exit codes, output of all)."""
+        said = [run.communicate(timeout=TIMEOUT_S)[0] for run in self.runs]
+        return [run.returncode for run in self.runs], "".join(said)
+
+
+class Sockets(unittest.TestCase):
+    @classmethod
+    def setUpClass(cls):
+        cls.shell = Shell()
+        for ranks in (2, 4):
+            cls.shell.must("meshwork", "compile", "examples/llama-tiny.json", "--spec", "examples/dp2.toml",
+                           "--set", f'mesh.axes=["dp={ranks}"]', "--set", "batch.global=16", "-o", f"{ranks}.mwplan")
+
+    @classmethod
+    def tearDownClass(cls):
+        cls.shell.close()
+
+    def outputs(self, way):
+        return ["--save", f"{way}.safetensors", "--save-gradients", f"{way}-gradients.safetensors", "--checkpoint", f"{way}-run"]
+
+    def check_bits(self, way):
+        for kind in ("", "-gradients"):
+            self.assertEqual((self.shell.path / f"{way}{kind}.safetensors").read_bytes(),
+                             (self.shell.path / f"threads{kind}.safetensors").read_bytes())
+
+    def test_same_bits_as_in_one_process(self):
+        for ranks in (2, 4):
+            command = ["meshwork-run", f"{ranks}.mwplan", *DATA, "--steps", "4", "--seed", "3"]
+            self.shell.must(*command, *self.outputs("threads"))
+            way = f"sockets-{ranks}"
+            for secret in (None, "of this job"):
+                run = Launched(self, range(ranks), RUN, *command[1:], *self.outputs(f"{way}-{bool(secret)}"),
+                               MESHWORK_SECRET=secret)
+                codes, said = run.finish()
+                self.assertEqual(codes, WELL[:ranks], said)
+                self.assertEqual(said.count("4 steps in"), 1, said)
+                self.check_bits(f"{way}-{bool(secret)}")
+            subprocess.run(["rm", "-r", "threads-run"], cwd=self.shell.path, check=True)
+
+    def test_collectives_and_transfers(self):
+        for secret in (None, "of this job"):
+            codes, said = Launched(self, range(4), str(COLLECTIVES), MESHWORK_SECRET=secret).finish()
+            self.assertEqual(codes, WELL, said)
+            self.assertIn("1000 collectives on 4 ranks", said)
+
+    def test_variables_of_srun(self):
+        slurm = {"MASTER_ADDR": None, "MASTER_PORT": None, "RANK": None, "WORLD_SIZE": None, "SLURM_STEP_NUM_TASKS": 2,
+                 "SLURM_NTASKS": 2, "SLURM_STEP_NODELIST": "localhost", "SLURM_JOB_ID": free_port(), "SLURM_STEP_ID": 0}
+        codes, said = Launched(self, range(2), RUN, "2.mwplan", *DATA, "--steps", "1", **slurm,
+                               more={rank: {"SLURM_PROCID": rank} for rank in range(2)}).finish()
+        self.assertEqual(codes, [0, 0], said)
+
+    def refuse(self, code, needle, ranks, *options, command=(RUN, "2.mwplan", *DATA, "--steps", "1"), **variables):
+        codes, said = Launched(self, ranks, *command, *options, **variables).finish()
+        self.assertIn(code, codes, said)
+        self.assertIn(needle, said)
+        return said
+
+    def test_wrong_starts(self):
+        few = ("--timeout", "3")
+        self.refuse(RETRY, "rank 1 did not come to rank 0 at 127.0.0.1:", [0], *few, size=2)
+        self.refuse(RETRY, "rank 1 has waited 3 s for rank 0 at 127.0.0.1:", [1], *few, size=2)
+        self.refuse(RETRY, "has every rank the same secret", [0, 1], *few, more={1: {"MESHWORK_SECRET": "another"}},
+                    MESHWORK_SECRET="one")
+        self.refuse(SPEC, "two processes say that they are rank 1", [0, 1, 1], *few, size=3)
+        self.refuse(SPEC, "the plan is for 2 ranks, torchrun started 3", [0, 1, 2])
+        self.refuse(SPEC, 'MASTER_PORT is "99999", expected a port from 1 to 65535', [0], size=2, MASTER_PORT=99999)
+        self.refuse(SPEC, "set MASTER_ADDR and MASTER_PORT", [0], size=2, MASTER_ADDR=None)
+        self.refuse(SPEC, "leave out --transport mpi", [0], "--transport", "mpi", size=2)
+        self.shell.write("secret", "known to all")
+        self.refuse(SPEC, "mode 0600", [0], size=2, MESHWORK_SECRET_FILE="secret")
+        with socket.socket() as taken:
+            taken.bind(("127.0.0.1", 0))
+            taken.listen()
+            self.refuse(UNAVAILABLE, "choose another port by MASTER_PORT or MESHWORK_PORT", [0], size=2,
+                        port=taken.getsockname()[1])
+
+    def forever(self, *options):
+        """Four ranks that have taken some steps."""
+        metrics = self.shell.path / "forever.jsonl"
+        metrics.unlink(missing_ok=True)
+        run = Launched(self, range(4), RUN, "4.mwplan", *DATA, "--steps", "1000000", "--log-every", "1000000", "--metrics",
+                       metrics.name, *options)
+        deadline = time.monotonic() + TIMEOUT_S
+        while not metrics.exists() or metrics.read_text().count("\n") < 3:
+            self.assertLess(time.monotonic(), deadline)
+            self.assertIsNone(run.runs[0].poll(), "it ended")
+            time.sleep(0.05)
+        return run
+
+    def test_a_killed_rank_is_named(self):
+        run = self.forever()
+        run.runs[2].kill()
+        begin = time.monotonic()
+        codes, said = run.finish()
+        self.assertEqual(codes[2], -signal.SIGKILL)
+        self.assertEqual([codes[i] for i in (0, 1, 3)], [RETRY] * 3, said)
+        self.assertIn("the process of rank 2 has ended without a word", said)
+        self.assertEqual(said.count("meshwork-run: error:"), 1, said)
+        self.assertLess(time.monotonic() - begin, HALF_A_MINUTE)
+
+    def test_a_stopped_rank_is_named_with_its_collective(self):
+        run = self.forever("--timeout", "2")
+        run.runs[1].send_signal(signal.SIGSTOP)
+        for rank in (0, 2, 3):
+            run.runs[rank].wait(TIMEOUT_S)
+        run.runs[1].kill()
+        codes, said = run.finish()
+        self.assertEqual([codes[i] for i in (0, 2, 3)], [RETRY] * 3, said)
+        self.assertRegex(said, r"rank 1 did not arrive at .* within 2 s and does not answer")
+        self.assertEqual(said.count("meshwork-run: error:"), 1, said)
+
+    def test_a_signal_ends_after_the_step_and_saves(self):
+        run = self.forever("--save", "stopped.safetensors")
+        run.runs[3].send_signal(signal.SIGTERM)
+        codes, said = run.finish()
+        self.assertEqual(codes, ENDED, said)
+        self.assertTrue((self.shell.path / "stopped.safetensors").exists(), said)
+
+    def test_strangers_change_nothing(self):
+        """Connections that stay open, some of which say something."""
+        run = self.forever()
+        handles = lambda: len(os.listdir(f"/proc/{run.runs[0].pid}/fd"))
+        before = handles()
+        strangers = []
+        for i in range(300):
+            one = socket.create_connection(("127.0.0.1", run.port), timeout=5)
+            if i % 3:
+                one.sendall(os.urandom(100) if i % 3 == 1 else b"\xff" + bytes(8) + b"\x7f\x03\x00NULL" + bytes(60))
+            strangers.append(one)
+        # Five seconds for those that say nothing that it knows.
+        deadline = time.monotonic() + TIMEOUT_S
+        while handles() > before + 10:
+            self.assertLess(time.monotonic(), deadline, "connections of strangers stay open")
+            time.sleep(0.2)
+        self.assertIsNone(run.runs[0].poll())
+        for one in strangers:
+            one.close()
+        run.runs[0].send_signal(signal.SIGTERM)
+        codes, said = run.finish()
+        self.assertEqual(codes, ENDED, said)
+
+
+if __name__ == "__main__":
+    unittest.main()
