@@ -270,7 +270,8 @@ class Tokenize(unittest.TestCase):
         self.assertEqual(sorted(os.listdir(self.folder)), before)
         self.write("tokenizer.json", json.dumps({"vocabulary": 257, "seconds": 10}))
         process = subprocess.Popen([str(shell.BIN / "meshwork"), "tokenize", "tokenizer.json", "long.txt", "-o", "x.bin"],
-                                   cwd=self.folder, env=self.environment, stderr=subprocess.PIPE)
+                                   cwd=self.folder, env=self.environment, stderr=subprocess.PIPE,
+                                   preexec_fn=lambda: signal.signal(signal.SIGINT, signal.SIG_DFL))  # a job of a script ignores it
         deadline = time.monotonic() + 20
         while not list(self.folder.glob(".x.bin.partial*")) and time.monotonic() < deadline:
             time.sleep(0.05)
