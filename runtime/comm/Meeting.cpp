@@ -7,6 +7,7 @@
 #include <chrono>
 #include <cstring>
 #include <sys/random.h>
+#include <sys/resource.h>
 
 namespace meshwork::runtime {
 namespace {
@@ -20,6 +21,15 @@ WireHeader headerOf(const MeetingPlace &place, WireKind kind,
                     const std::array<uint64_t, 2> &token) {
   return {
       WireHeader::magicNumber, kind, token, place.rank, 0, 0, place.size, 0, 0};
+}
+
+/// Each socket and each connection is a file.
+void allowManyFiles() {
+  rlimit limit{};
+  if (::getrlimit(RLIMIT_NOFILE, &limit) != 0)
+    return;
+  limit.rlim_cur = limit.rlim_max;
+  (void)::setrlimit(RLIMIT_NOFILE, &limit);
 }
 
 bool sendText(const ZmqLibrary &zmq, const ZmqSocket &to,
@@ -38,7 +48,10 @@ Meeting::start(const MeetingPlace &place, double timeoutSeconds) {
     MESHWORK_ASSIGN_OR_RETURN(keys, keysOf(*zmq, *place.secret));
   auto meeting = std::make_unique<Meeting>();
   meeting->place = place;
-  meeting->context = std::make_unique<ZmqContext>(*zmq, std::move(keys));
+  constexpr int ofPeer = 4, others = 16; // with what a monitor has itself
+  allowManyFiles();
+  meeting->context = std::make_unique<ZmqContext>(
+      *zmq, std::move(keys), ofPeer * static_cast<int>(place.size) + others);
   meeting->peers.resize(place.size);
   MESHWORK_RETURN_IF_ERROR(meeting->listen());
   MESHWORK_RETURN_IF_ERROR(place.rank == 0 ? meeting->gather(timeoutSeconds)

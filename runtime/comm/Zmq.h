@@ -72,8 +72,11 @@ private:
 
 class ZmqContext {
 public:
-  ZmqContext(const ZmqLibrary &zmq, std::optional<ZmqKeys> keys)
-      : zmq(zmq), keys(std::move(keys)), context(zmq.ctx_new()) {}
+  /// For as many sockets as `most`.
+  ZmqContext(const ZmqLibrary &zmq, std::optional<ZmqKeys> keys, int most)
+      : zmq(zmq), keys(std::move(keys)), context(zmq.ctx_new()) {
+    zmq.ctx_set(context, ZMQ_MAX_SOCKETS, most);
+  }
   ZmqContext(const ZmqContext &) = delete;
   /// All sockets are closed; waits for what they still send.
   ~ZmqContext() { zmq.ctx_term(context); }

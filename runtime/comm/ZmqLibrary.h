@@ -14,6 +14,7 @@ struct ZmqLibrary {
   F(close)                                                                     \
   F(connect)                                                                   \
   F(ctx_new)                                                                   \
+  F(ctx_set)                                                                   \
   F(ctx_term)                                                                  \
   F(curve_public)                                                              \
   F(getsockopt)                                                                \
