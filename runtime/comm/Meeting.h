@@ -39,6 +39,7 @@ struct WireHeader {
   int32_t tag;
   uint32_t size; // of the world
   uint64_t number, bytes;
+  uint64_t at = 0; // of data: where it begins in the message
 };
 
 /// The sockets of one process. After start(), of one thread.

@@ -1,10 +1,15 @@
 // The thread that has the sockets of SocketMessages.
 #include "absl/strings/str_cat.h"
 #include "runtime/comm/SocketMessages.h"
+#include <algorithm>
 #include <cstring>
 #include <unistd.h>
 
 namespace meshwork::runtime {
+namespace {
+/// Of a large message: what is copied out of it while more comes.
+constexpr size_t partBytes = 256 << 10;
+} // namespace
 
 void SocketMessages::run() {
   std::vector<zmq_pollitem_t> items = {
@@ -53,23 +58,35 @@ void SocketMessages::sendOne(Out &out) {
       peer->data.set(ZMQ_LINGER, 0), peer->data.close();
     return;
   }
-  bool isData = out.header.kind == WireKind::data;
-  if (!peer || (isData && !peer->data.get()))
+  if (!peer)
     return;
+  if (out.header.kind == WireKind::data)
+    return sendData(out, *peer);
   // Offers and small messages of one lane must not overtake each other.
-  void *socket = isData ? peer->data.get() : peer->control.get();
+  void *socket = peer->control.get();
   ZmqFrame(zmq, &out.header, sizeof(out.header)).send(socket, false);
-  if (isData)
-    ZmqFrame(zmq, out.request->data, out.request->bytes, sent, out.request)
+  ZmqFrame(zmq, out.content.data(), out.content.size()).send(socket, true);
+}
+
+/// The request may be gone once its last part is on its way.
+void SocketMessages::sendData(const Out &out, const Meeting::Peer &peer) {
+  void *socket = peer.data.get();
+  WireHeader header = out.header;
+  const std::byte *data = out.request->data;
+  size_t bytes = out.request->bytes;
+  for (; socket && header.at < bytes; header.at += header.bytes) {
+    header.bytes = std::min<size_t>(partBytes, bytes - header.at);
+    ZmqFrame(meeting->zmq(), &header, sizeof(header)).send(socket, false);
+    ZmqFrame(meeting->zmq(), data + header.at, header.bytes, sent, out.request)
         .send(socket, true);
-  else
-    ZmqFrame(zmq, out.content.data(), out.content.size()).send(socket, true);
+  }
 }
 
 /// By a thread of ZeroMQ, which does not know whose it is.
-void SocketMessages::sent(void *, void *request) {
-  static_cast<Request *>(request)->isDone.store(true,
-                                                std::memory_order_release);
+void SocketMessages::sent(void *data, void *hint) {
+  auto *request = static_cast<Request *>(hint);
+  auto at = static_cast<size_t>(static_cast<std::byte *>(data) - request->data);
+  request->take(std::min(partBytes, request->bytes - at));
 }
 
 void SocketMessages::takeAll() {
@@ -143,7 +160,7 @@ void SocketMessages::arrive(const WireHeader &from, const ZmqFrame &content) {
     return push({from.from, header(WireKind::take, 0, 0, from.number), {}});
   }
   std::memcpy(request->data, content.data(), content.size());
-  request->isDone.store(true, std::memory_order_release);
+  request->take(content.size());
 }
 
 /// Copied without the lock: `isMoving` keeps its memory.
@@ -155,17 +172,20 @@ void SocketMessages::takeData(const WireHeader &from, const ZmqFrame &content) {
     if (found == expected.end())
       return; // given up
     request = found->second;
-    if (content.size() != request->bytes) {
+    size_t left = request->left;
+    if (from.at != request->bytes - left || content.size() > left) {
       (void)fail(absl::StrCat("rank ", from.from, " sends ", content.size(),
-                              " bytes, expected ", request->bytes));
+                              " bytes at ", from.at, " of ", request->bytes));
       return;
     }
-    expected.erase(found);
+    if (content.size() == left)
+      expected.erase(found);
     request->isMoving = true;
   }
-  std::memcpy(request->data, content.data(), content.size());
+  std::memcpy(request->data + from.at, content.data(), content.size());
   std::lock_guard<std::mutex> lock(mutex);
-  request->isDone.store(true, std::memory_order_release);
+  request->isMoving = false;
+  request->take(content.size());
   moved.notify_all();
 }
 

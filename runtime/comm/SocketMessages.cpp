@@ -124,7 +124,7 @@ absl::Status SocketMessages::receivePart(const Key &key, std::byte *data,
 absl::Status SocketMessages::poll(std::vector<Pending> &pending) {
   for (size_t i = pending.size(); i-- > 0;) {
     auto *request = static_cast<Request *>(pending[i].request);
-    if (!request->isDone.load(std::memory_order_acquire))
+    if (!request->isDone())
       continue;
     delete request;
     pending[i] = pending.back();
@@ -146,10 +146,10 @@ void SocketMessages::giveUp(std::vector<Pending> &pending) {
     std::erase_if(expected, [&](auto &at) { return at.second == request; });
     for (auto &[key, requests] : asked)
       std::erase(requests, request);
-    if (request->isMoving && !request->isDone && !one.receives)
+    if (request->isMoving && !request->isDone() && !one.receives)
       push({one.peer, header(WireKind::goodbye), {}, request});
     // A thread of ZeroMQ tells nobody that it is done.
-    while (request->isMoving && !request->isDone)
+    while (request->isMoving && !request->isDone())
       moved.wait_for(lock, std::chrono::milliseconds(1));
     delete request;
   }

@@ -48,9 +48,16 @@ private:
     uint32_t peer;
     std::byte *data;
     size_t bytes;
-    uint64_t number;       // of what is sent
-    bool isMoving = false; // its memory is in use
-    std::atomic<bool> isDone{false};
+    uint64_t number;          // of what is sent
+    bool isMoving = false;    // its memory is in use
+    std::atomic<size_t> left; // bytes
+    Request(uint32_t peer, std::byte *data, size_t bytes, uint64_t number)
+        : peer(peer), data(data), bytes(bytes), number(number), left(bytes) {}
+    /// It may be gone after its last byte.
+    void take(size_t moved) {
+      left.fetch_sub(moved, std::memory_order_acq_rel);
+    }
+    bool isDone() const { return left.load(std::memory_order_acquire) == 0; }
   };
   using Key = std::tuple<uint32_t, uint32_t, int>; // peer, lane, tag
   /// What came before it was asked for: all of it, or an offer.
@@ -90,6 +97,7 @@ private:
   void arrive(const WireHeader &from, const ZmqFrame &content);
   void watch(uint32_t peer);
   void addReady();
+  void sendData(const Out &out, const Meeting::Peer &peer);
   static void sent(void *data, void *request);
 
   std::unique_ptr<Meeting> meeting;
