@@ -44,7 +44,10 @@ absl::StatusOr<std::string> addressTowards(const std::string &host,
                                            uint16_t port) {
   addrinfo hints{}, *found = nullptr;
   hints.ai_socktype = SOCK_DGRAM;
-  if (int error = ::getaddrinfo(host.c_str(), absl::StrCat(port).c_str(),
+  std::string name = host;
+  if (absl::StartsWith(name, "[") && absl::EndsWith(name, "]"))
+    name = name.substr(1, name.size() - 2);
+  if (int error = ::getaddrinfo(name.c_str(), absl::StrCat(port).c_str(),
                                 &hints, &found))
     return absl::UnavailableError(
         absl::StrCat("MASTER_ADDR \"", host, "\": ", ::gai_strerror(error)));

@@ -1,4 +1,5 @@
 #include "runtime/comm/Meeting.h"
+#include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_join.h"
 #include "absl/strings/str_split.h"
@@ -61,7 +62,11 @@ Meeting::start(const MeetingPlace &place, double timeoutSeconds) {
 
 /// Where rank 0 is on the loopback, nobody else is reached from elsewhere.
 absl::Status Meeting::listen() {
-  std::string at = isLoopback(place.host) ? "127.0.0.1" : "*";
+  bool isSix = absl::StartsWith(place.host, "[");
+  std::string own = place.rank == 0 ? place.host
+                    : isSix         ? "[::1]"
+                                    : "127.0.0.1",
+              at = isLoopback(place.host) ? own : "*";
   absl::StatusOr<ZmqSocket> socket =
       context->listen(at, place.rank == 0 ? place.port : 0);
   if (!socket.ok())

@@ -11,7 +11,7 @@ namespace meshwork::runtime {
 /// Where rank 0 listens, and who is who.
 struct MeetingPlace {
   uint32_t rank = 0, size = 1;
-  std::string host; // of rank 0
+  std::string host; // of rank 0; an address of IPv6 in brackets
   uint16_t port = 0;
   std::optional<std::string> secret; // of the job
 };

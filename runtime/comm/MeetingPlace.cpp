@@ -74,6 +74,8 @@ absl::Status readMaster(Environment environment, MeetingPlace &place) {
              *port = environment("MASTER_PORT");
   bool isTaken = store && absl::EqualsIgnoreCase(store, "true");
   place.host = environment("MASTER_ADDR");
+  if (absl::StrContains(place.host, ':') && place.host.front() != '[')
+    place.host = "[" + place.host + "]";
   MESHWORK_ASSIGN_OR_RETURN(place.port,
                             portOf("MASTER_PORT", port, isTaken ? 1 : 0));
   return absl::OkStatus();
@@ -100,6 +102,8 @@ meetingPlace(const Launch &launch, Environment environment) {
     readSlurm(environment, place);
   if (launch.size < 2 || place.host.empty())
     return std::nullopt;
+  if (place.host == "localhost") // of two addresses all take this one
+    place.host = "127.0.0.1";
   if (const char *port = environment("MESHWORK_PORT"))
     MESHWORK_ASSIGN_OR_RETURN(place.port, portOf("MESHWORK_PORT", port));
   MESHWORK_RETURN_IF_ERROR(readSecret(environment, place));

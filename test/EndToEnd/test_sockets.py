@@ -23,6 +23,17 @@ def free_port():
         return one.getsockname()[1]
 
 
+def is_here(host):
+    """Some machines have no IPv6, or do not know their own name."""
+    try:
+        family, kind, _, _, address = socket.getaddrinfo(host, 0, type=socket.SOCK_STREAM)[0]
+        with socket.socket(family, kind) as one:
+            one.bind(address)
+        return True
+    except OSError:
+        return False
+
+
 class Launched:
     """Processes with the variables of torchrun; `more` is rank -> variables of it alone."""
 
@@ -88,6 +99,11 @@ class Sockets(unittest.TestCase):
         codes, said = Launched(self, range(2), RUN, "2.mwplan", *DATA, "--steps", "1", **slurm,
                                more={rank: {"SLURM_PROCID": rank} for rank in range(2)}).finish()
         self.assertEqual(codes, [0, 0], said)
+
+    def test_other_names_of_this_host(self):
+        for host in filter(is_here, ("localhost", "127.0.1.1", "::1", socket.gethostname())):
+            codes, said = Launched(self, range(2), RUN, "2.mwplan", *DATA, "--steps", "1", MASTER_ADDR=host).finish()
+            self.assertEqual(codes, [0, 0], f"{host}: {said}")
 
     def refuse(self, code, needle, ranks, *options, command=(RUN, "2.mwplan", *DATA, "--steps", "1"), **variables):
         codes, said = Launched(self, ranks, *command, *options, **variables).finish()
