@@ -208,7 +208,10 @@ absl::Status Meeting::connectAll(const std::vector<std::string> &endpoints) {
   return absl::OkStatus();
 }
 
-void Meeting::close() {
+void Meeting::close(int lingerMs) {
+  for (std::optional<Peer> &peer : peers)
+    if (peer)
+      peer->control.set(ZMQ_LINGER, lingerMs);
   peers.clear();
   inbox.reset();
   context.reset();

@@ -67,7 +67,8 @@ public:
   /// A message whose header has the form and the token of this start; false
   /// when none is there. Others are dropped.
   bool receive(WireHeader &header, ZmqFrame &content);
-  void close();
+  /// What still leaves has `lingerMs`: of peers that are gone nobody takes it.
+  void close(int lingerMs);
 
 private:
   absl::Status listen();

@@ -35,7 +35,8 @@ void SocketMessages::run() {
     if (ends)
       break;
   }
-  meeting->close();
+  constexpr int wellMs = 100, failedMs = 2000; // a goodbye, or why
+  meeting->close(endsWell ? wellMs : failedMs);
 }
 
 void SocketMessages::sendAll() {

@@ -178,6 +178,7 @@ void SocketMessages::finish() {
     for (uint32_t peer = 0; peer < count; ++peer)
       if (peer != me)
         push({peer, header(WireKind::goodbye), {}});
+    endsWell = true;
   }
   end();
 }

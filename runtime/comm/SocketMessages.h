@@ -103,7 +103,7 @@ private:
   std::unique_ptr<Meeting> meeting;
   uint32_t me, count;
   int wake; // an eventfd
-  std::atomic<bool> stopping{false};
+  std::atomic<bool> stopping{false}, endsWell{false};
   std::mutex mutex; // guards what follows
   std::condition_variable noticed, moved;
   std::deque<Out> outbox;
