@@ -55,7 +55,7 @@ Meeting::start(const MeetingPlace &place, double timeoutSeconds) {
       *zmq, std::move(keys), ofPeer * static_cast<int>(place.size) + others);
   meeting->peers.resize(place.size);
   MESHWORK_RETURN_IF_ERROR(meeting->listen());
-  MESHWORK_RETURN_IF_ERROR(place.rank == 0 ? meeting->gather(timeoutSeconds)
+  MESHWORK_RETURN_IF_ERROR(place.rank == 0 ? meeting->lead(timeoutSeconds)
                                            : meeting->join(timeoutSeconds));
   return meeting;
 }
@@ -102,8 +102,9 @@ bool Meeting::receive(WireHeader &header, ZmqFrame &content) {
     std::memcpy(&header, first.data(), sizeof(header));
     bool isOurs = header.magic == WireHeader::magicNumber &&
                   header.from < place.size && header.from != place.rank;
-    bool isFirst =
-        header.kind == WireKind::hello || header.kind == WireKind::table;
+    bool isFirst = header.kind == WireKind::hello ||
+                   header.kind == WireKind::table ||
+                   header.kind == WireKind::stop;
     if (isOurs && (isFirst || header.token == token))
       return true;
   }
@@ -118,9 +119,17 @@ std::string Meeting::missing(const std::vector<std::string> &endpoints) const {
                       absl::StrJoin(ranks, ", "));
 }
 
-absl::Status Meeting::gather(double timeoutSeconds) {
-  std::vector<std::string> endpoints(place.size);
-  endpoints[0] = absl::StrCat(place.host, ":", place.port);
+/// Those that came hear why nobody begins.
+void Meeting::tellAll(const std::vector<std::string> &endpoints,
+                      const absl::Status &why) {
+  for (size_t i = 1; i < endpoints.size(); ++i)
+    if (auto peer = context->connect("tcp://" + endpoints[i]); peer.ok())
+      sendText(zmq(), *peer, headerOf(place, WireKind::stop, token),
+               std::string(why.message()));
+}
+
+absl::Status Meeting::gather(double timeoutSeconds,
+                             std::vector<std::string> &endpoints) {
   auto begin = Clock::now();
   for (uint32_t here = 1; here < place.size;) {
     double left = timeoutSeconds - secondsSince(begin);
@@ -134,16 +143,30 @@ absl::Status Meeting::gather(double timeoutSeconds) {
     wait(left);
     if (!receive(header, content) || header.kind != WireKind::hello)
       continue;
+    std::string endpoint(content.data(), content.size());
+    bool isNew = endpoints[header.from].empty();
+    if (!isNew || header.size != place.size)
+      endpoints.push_back(endpoint); // is told too
     if (header.size != place.size)
       return absl::InvalidArgumentError(absl::StrCat(
           "rank ", header.from, " was started as one of ", header.size,
           ", rank 0 as one of ", place.size, ": start all ranks the same way"));
-    if (!endpoints[header.from].empty())
+    if (!isNew)
       return absl::InvalidArgumentError(
           absl::StrCat("two processes say that they are rank ", header.from,
                        ": start all ranks once"));
-    endpoints[header.from].assign(content.data(), content.size());
+    endpoints[header.from] = std::move(endpoint);
     ++here;
+  }
+  return absl::OkStatus();
+}
+
+absl::Status Meeting::lead(double timeoutSeconds) {
+  std::vector<std::string> endpoints(place.size);
+  endpoints[0] = absl::StrCat(place.host, ":", place.port);
+  if (absl::Status came = gather(timeoutSeconds, endpoints); !came.ok()) {
+    tellAll(endpoints, came);
+    return came;
   }
   if (::getrandom(token.data(), sizeof(token), 0) != sizeof(token))
     return absl::UnavailableError("the system gives no random numbers");
@@ -170,12 +193,13 @@ absl::Status Meeting::join(double timeoutSeconds) {
     WireHeader header;
     ZmqFrame content(zmq());
     wait(left);
-    if (!receive(header, content) || header.kind != WireKind::table ||
-        header.from != 0)
+    if (!receive(header, content) || header.from != 0)
       continue;
-    std::vector<std::string> endpoints =
-        absl::StrSplit(absl::string_view(content.data(), content.size()), '\n');
-    if (endpoints.size() != place.size)
+    std::string text(content.data(), content.size());
+    if (header.kind == WireKind::stop)
+      return absl::InvalidArgumentError("rank 0 tells: " + text);
+    std::vector<std::string> endpoints = absl::StrSplit(text, '\n');
+    if (header.kind != WireKind::table || endpoints.size() != place.size)
       continue;
     token = header.token;
     MESHWORK_RETURN_IF_ERROR(connectAll(endpoints));

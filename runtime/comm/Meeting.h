@@ -19,6 +19,7 @@ struct MeetingPlace {
 enum class WireKind : uint32_t {
   hello, // to rank 0: where this rank listens
   table, // from rank 0: where all listen
+  stop,  // or why nobody begins
   ready, // to rank 0: this rank knows
   go,    // from rank 0: all know
   eager, // a small message
@@ -72,8 +73,12 @@ public:
 
 private:
   absl::Status listen();
-  absl::Status gather(double timeoutSeconds); // rank 0
-  absl::Status join(double timeoutSeconds);   // the others
+  absl::Status lead(double timeoutSeconds); // rank 0
+  absl::Status gather(double timeoutSeconds,
+                      std::vector<std::string> &endpoints);
+  void tellAll(const std::vector<std::string> &endpoints,
+               const absl::Status &why);
+  absl::Status join(double timeoutSeconds); // the others
   absl::Status connectAll(const std::vector<std::string> &endpoints);
   bool wait(double seconds); // for a message
   std::string missing(const std::vector<std::string> &endpoints) const;

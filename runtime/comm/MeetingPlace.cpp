@@ -12,7 +12,8 @@
 namespace meshwork::runtime {
 namespace {
 using Environment = absl::FunctionRef<const char *(const char *)>;
-constexpr uint32_t firstSlurmPort = 20000, numSlurmPorts = 20000;
+// Below those that systems give to connections.
+constexpr uint32_t firstSlurmPort = 20000, numSlurmPorts = 12000;
 constexpr size_t longestSecret = 4096;
 
 absl::StatusOr<uint16_t> portOf(const char *name, const char *value,

@@ -117,7 +117,7 @@ class Sockets(unittest.TestCase):
         self.refuse(RETRY, "rank 1 has waited 3 s for rank 0 at 127.0.0.1:", [1], *few, size=2)
         self.refuse(RETRY, "has every rank the same secret", [0, 1], *few, more={1: {"MESHWORK_SECRET": "another"}},
                     MESHWORK_SECRET="one")
-        self.refuse(SPEC, "two processes say that they are rank 1", [0, 1, 1], *few, size=3)
+        self.refuse(SPEC, "two processes say that they are rank 1", [0, 1, 1], "--timeout", "60", size=3)
         self.refuse(SPEC, "the plan is for 2 ranks, torchrun started 3", [0, 1, 2])
         self.refuse(SPEC, 'MASTER_PORT is "99999", expected a port from 1 to 65535', [0], size=2, MASTER_PORT=99999)
         self.refuse(SPEC, "set MASTER_ADDR and MASTER_PORT", [0], size=2, MASTER_ADDR=None)
