@@ -5,6 +5,7 @@
 #include "absl/strings/str_split.h"
 #include "lib/Plan/StatusMacros.h"
 #include "runtime/comm/Address.h"
+#include <algorithm>
 #include <chrono>
 #include <cstring>
 #include <sys/random.h>
@@ -16,12 +17,6 @@ using Clock = std::chrono::steady_clock;
 
 double secondsSince(Clock::time_point begin) {
   return std::chrono::duration<double>(Clock::now() - begin).count();
-}
-
-WireHeader headerOf(const MeetingPlace &place, WireKind kind,
-                    const std::array<uint64_t, 2> &token) {
-  return {
-      WireHeader::magicNumber, kind, token, place.rank, 0, 0, place.size, 0, 0};
 }
 
 /// Each socket and each connection is a file.
@@ -79,9 +74,15 @@ absl::Status Meeting::listen() {
   return absl::OkStatus();
 }
 
+WireHeader Meeting::header(WireKind kind) const {
+  return {
+      WireHeader::magicNumber, kind, token, place.rank, 0, 0, place.size, 0, 0};
+}
+
+/// Or for a second: who calls it looks again.
 bool Meeting::wait(double seconds) {
   zmq_pollitem_t item{inbox->get(), 0, ZMQ_POLLIN, 0};
-  long ms = std::max<long>(0, static_cast<long>(seconds * 1000));
+  long ms = static_cast<long>(std::clamp(seconds, 0.0, 1.0) * 1000);
   return zmq().poll(&item, 1, ms) > 0;
 }
 
@@ -124,7 +125,7 @@ void Meeting::tellAll(const std::vector<std::string> &endpoints,
                       const absl::Status &why) {
   for (size_t i = 1; i < endpoints.size(); ++i)
     if (auto peer = context->connect("tcp://" + endpoints[i]); peer.ok())
-      sendText(zmq(), *peer, headerOf(place, WireKind::stop, token),
+      sendText(zmq(), *peer, header(WireKind::stop),
                std::string(why.message()));
 }
 
@@ -173,8 +174,7 @@ absl::Status Meeting::lead(double timeoutSeconds) {
   MESHWORK_RETURN_IF_ERROR(connectAll(endpoints));
   std::string table = absl::StrJoin(endpoints, "\n");
   for (std::optional<Peer> &peer : peers)
-    if (peer && !sendText(zmq(), peer->control,
-                          headerOf(place, WireKind::table, token), table))
+    if (peer && !sendText(zmq(), peer->control, header(WireKind::table), table))
       return zmq().failed("telling ranks where all listen");
   return absl::OkStatus();
 }
@@ -184,7 +184,7 @@ absl::Status Meeting::join(double timeoutSeconds) {
   MESHWORK_ASSIGN_OR_RETURN(own, addressTowards(place.host, place.port));
   absl::StatusOr<ZmqSocket> door = context->connect("tcp://" + first);
   MESHWORK_RETURN_IF_ERROR(door.status());
-  if (!sendText(zmq(), *door, headerOf(place, WireKind::hello, token),
+  if (!sendText(zmq(), *door, header(WireKind::hello),
                 absl::StrCat(own, ":", context->portOf(*inbox))))
     return zmq().failed("telling rank 0 where this rank listens");
   auto begin = Clock::now();
@@ -203,8 +203,7 @@ absl::Status Meeting::join(double timeoutSeconds) {
       continue;
     token = header.token;
     MESHWORK_RETURN_IF_ERROR(connectAll(endpoints));
-    if (!sendText(zmq(), peers[0]->control,
-                  headerOf(place, WireKind::ready, token), ""))
+    if (!sendText(zmq(), peers[0]->control, this->header(WireKind::ready), ""))
       return zmq().failed("telling rank 0 that this rank is ready");
     return absl::OkStatus();
   }

@@ -68,6 +68,8 @@ public:
   /// A message whose header has the form and the token of this start; false
   /// when none is there. Others are dropped.
   bool receive(WireHeader &header, ZmqFrame &content);
+  /// Of a message of this rank.
+  WireHeader header(WireKind kind) const;
   /// What still leaves has `lingerMs`: of peers that are gone nobody takes it.
   void close(int lingerMs);
 

@@ -8,13 +8,13 @@
 namespace meshwork::runtime {
 
 /// Nothing where the environment does not tell.
-///   MASTER_ADDR, MASTER_PORT  host of rank 0 and a port of its; the next one
-///                             where torchrun itself listens there
-///   SLURM_STEP_NODELIST       else its first host, and a port that follows
-///                             from the numbers of job and step
-///   MESHWORK_PORT             instead of either port
-///   MESHWORK_SECRET, MESHWORK_SECRET_FILE  the job's secret, or a file with it
-///                             that its owner alone may read
+///   MASTER_ADDR, MASTER_PORT  The host of rank 0, and a port there. Where
+///                             torchrun listens at it, the next one.
+///   SLURM_STEP_NODELIST       Else its first host. The port follows from the
+///                             numbers of job and step.
+///   MESHWORK_PORT             Instead of either port.
+///   MESHWORK_SECRET           The job's secret.
+///   MESHWORK_SECRET_FILE      A file with it that its owner alone may read.
 /// invalidArgument names the variable.
 absl::StatusOr<std::optional<MeetingPlace>>
 meetingPlace(const Launch &launch,

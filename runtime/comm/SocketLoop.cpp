@@ -29,6 +29,7 @@ void SocketMessages::run() {
     bool ends = stopping; // before the last look at what is to go out
     takeAll();
     sendAll();
+    closeUnreachable();
     for (size_t i = 0; i < watched.size(); ++i)
       if (items[2 + i].revents & ZMQ_POLLIN)
         watch(watched[i]);
@@ -37,6 +38,8 @@ void SocketMessages::run() {
   }
   constexpr int wellMs = 100, failedMs = 2000; // a goodbye, or why
   meeting->close(endsWell ? wellMs : failedMs);
+  std::lock_guard<std::mutex> lock(mutex);
+  hasEnded = true; // and nothing of anybody's memory is in use
 }
 
 void SocketMessages::sendAll() {
@@ -53,12 +56,6 @@ void SocketMessages::sendAll() {
 void SocketMessages::sendOne(Out &out) {
   std::optional<Meeting::Peer> &peer = meeting->peers[out.peer];
   const ZmqLibrary &zmq = meeting->zmq();
-  bool isGivenUp = out.header.kind == WireKind::goodbye && out.request;
-  if (isGivenUp) {
-    if (peer)
-      peer->data.set(ZMQ_LINGER, 0), peer->data.close();
-    return;
-  }
   if (!peer)
     return;
   if (out.header.kind == WireKind::data)
@@ -69,13 +66,32 @@ void SocketMessages::sendOne(Out &out) {
   ZmqFrame(zmq, out.content.data(), out.content.size()).send(socket, true);
 }
 
+/// Behind what was to be sent to them, which lets its memory go.
+void SocketMessages::closeUnreachable() {
+  std::vector<uint32_t> all;
+  {
+    std::lock_guard<std::mutex> lock(mutex);
+    all.swap(unreachable);
+  }
+  for (uint32_t rank : all)
+    if (std::optional<Meeting::Peer> &peer = meeting->peers[rank]; peer) {
+      peer->data.set(ZMQ_LINGER, 0);
+      peer->data.close();
+    }
+}
+
 /// The request may be gone once its last part is on its way.
 void SocketMessages::sendData(const Out &out, const Meeting::Peer &peer) {
   void *socket = peer.data.get();
+  if (!socket) { // nobody takes it, and its memory may go
+    std::lock_guard<std::mutex> lock(mutex);
+    out.request->isMoving = false;
+    return moved.notify_all();
+  }
   WireHeader header = out.header;
   const std::byte *data = out.request->data;
   size_t bytes = out.request->bytes;
-  for (; socket && header.at < bytes; header.at += header.bytes) {
+  for (; header.at < bytes; header.at += header.bytes) {
     header.bytes = std::min<size_t>(partBytes, bytes - header.at);
     ZmqFrame(meeting->zmq(), &header, sizeof(header)).send(socket, false);
     ZmqFrame(meeting->zmq(), data + header.at, header.bytes, sent, out.request)
@@ -138,6 +154,11 @@ void SocketMessages::take(const WireHeader &from, const ZmqFrame &content) {
 
 void SocketMessages::arrive(const WireHeader &from, const ZmqFrame &content) {
   bool isOffer = from.kind == WireKind::offer;
+  if (!isOffer && content.size() != from.bytes) {
+    (void)fail(absl::StrCat("rank ", from.from, " sends ", content.size(),
+                            " bytes and says ", from.bytes));
+    return;
+  }
   Key key{from.from, from.lane, from.tag};
   std::deque<Request *> &requests = asked[key];
   if (requests.empty()) {
@@ -148,8 +169,7 @@ void SocketMessages::arrive(const WireHeader &from, const ZmqFrame &content) {
     return;
   }
   Request *request = requests.front();
-  if (from.bytes != request->bytes ||
-      (!isOffer && content.size() != request->bytes)) {
+  if (from.bytes != request->bytes) {
     (void)fail(absl::StrCat("rank ", from.from, " sends ", from.bytes,
                             " bytes, expected ", request->bytes));
     return;

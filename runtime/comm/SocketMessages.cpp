@@ -32,19 +32,17 @@ SocketMessages::SocketMessages(std::unique_ptr<Meeting> met)
 
 WireHeader SocketMessages::header(WireKind kind, uint32_t lane, int tag,
                                   uint64_t number, size_t bytes) const {
-  return {WireHeader::magicNumber,
-          kind,
-          meeting->token,
-          me,
-          lane,
-          tag,
-          count,
-          number,
-          bytes};
+  WireHeader made = meeting->header(kind);
+  made.lane = lane, made.tag = tag, made.number = number, made.bytes = bytes;
+  return made;
 }
 
 void SocketMessages::push(Out out) {
   outbox.push_back(std::move(out));
+  ring();
+}
+
+void SocketMessages::ring() {
   uint64_t one = 1;
   (void)!::write(wake, &one, sizeof(one));
 }
@@ -147,9 +145,9 @@ void SocketMessages::giveUp(std::vector<Pending> &pending) {
     for (auto &[key, requests] : asked)
       std::erase(requests, request);
     if (request->isMoving && !request->isDone() && !one.receives)
-      push({one.peer, header(WireKind::goodbye), {}, request});
+      unreachable.push_back(one.peer), ring();
     // A thread of ZeroMQ tells nobody that it is done.
-    while (request->isMoving && !request->isDone())
+    while (request->isMoving && !request->isDone() && !hasEnded)
       moved.wait_for(lock, std::chrono::milliseconds(1));
     delete request;
   }
@@ -194,8 +192,7 @@ void SocketMessages::end() {
   {
     std::lock_guard<std::mutex> lock(mutex);
     stopping = true;
-    uint64_t one = 1;
-    (void)!::write(wake, &one, sizeof(one));
+    ring();
   }
   thread.join();
 }

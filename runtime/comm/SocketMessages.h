@@ -79,6 +79,7 @@ private:
   WireHeader header(WireKind kind, uint32_t lane = 0, int tag = 0,
                     uint64_t number = 0, size_t bytes = 0) const;
   void push(Out out); // with `mutex`
+  void ring();        // wakes the thread that has the sockets
   absl::Status sendPart(const Key &key, std::byte *data, size_t bytes,
                         std::vector<Pending> &pending);
   absl::Status receivePart(const Key &key, std::byte *data, size_t bytes,
@@ -98,6 +99,7 @@ private:
   void watch(uint32_t peer);
   void addReady();
   void sendData(const Out &out, const Meeting::Peer &peer);
+  void closeUnreachable();
   static void sent(void *data, void *request);
 
   std::unique_ptr<Meeting> meeting;
@@ -107,14 +109,15 @@ private:
   std::mutex mutex; // guards what follows
   std::condition_variable noticed, moved;
   std::deque<Out> outbox;
+  std::vector<uint32_t> unreachable; // peers that no data goes to any more
   std::deque<Notice> notices;
   std::map<uint64_t, Request *> offered;                       // by number
   std::map<std::pair<uint32_t, uint64_t>, Request *> expected; // by peer
   std::map<Key, std::deque<Request *>> asked;
   std::map<Key, std::deque<Arrival>> arrived;
-  std::vector<bool> saidGoodbye;
-  uint32_t numReady = 1; // of rank 0
-  bool mayBegin = false;
+  std::vector<bool> saidGoodbye; // or are known to be gone
+  uint32_t numReady = 1;         // of rank 0
+  bool mayBegin = false, hasEnded = false;
   uint64_t next = 1; // number of an offer
   absl::Status broken;
   std::thread thread;

@@ -93,6 +93,14 @@ class Sockets(unittest.TestCase):
             self.assertEqual(codes, WELL, said)
             self.assertIn("1000 collectives on 4 ranks", said)
 
+    def test_a_secret_in_a_file(self):
+        self.shell.write("own", "of this job")
+        os.chmod(self.shell.path / "own", 0o600)
+        command = RUN, "2.mwplan", *DATA, "--steps", "1"
+        codes, said = Launched(self, range(2), *command, MESHWORK_SECRET_FILE="own",
+                               more={1: {"MESHWORK_SECRET_FILE": None, "MESHWORK_SECRET": "of this job"}}).finish()
+        self.assertEqual(codes, [0, 0], said)
+
     def test_variables_of_srun(self):
         slurm = {"MASTER_ADDR": None, "MASTER_PORT": None, "RANK": None, "WORLD_SIZE": None, "SLURM_STEP_NUM_TASKS": 2,
                  "SLURM_NTASKS": 2, "SLURM_STEP_NODELIST": "localhost", "SLURM_JOB_ID": free_port(), "SLURM_STEP_ID": 0}
@@ -104,6 +112,7 @@ class Sockets(unittest.TestCase):
         for host in filter(is_here, ("localhost", "127.0.1.1", "::1", socket.gethostname())):
             codes, said = Launched(self, range(2), RUN, "2.mwplan", *DATA, "--steps", "1", MASTER_ADDR=host).finish()
             self.assertEqual(codes, [0, 0], f"{host}: {said}")
+            self.assertEqual(said.count("set MESHWORK_SECRET_FILE"), host == socket.gethostname(), said)
 
     def refuse(self, code, needle, ranks, *options, command=(RUN, "2.mwplan", *DATA, "--steps", "1"), **variables):
         codes, said = Launched(self, ranks, *command, *options, **variables).finish()
@@ -123,6 +132,7 @@ class Sockets(unittest.TestCase):
         self.refuse(SPEC, "set MASTER_ADDR and MASTER_PORT", [0], size=2, MASTER_ADDR=None)
         self.refuse(SPEC, "leave out --transport mpi", [0], "--transport", "mpi", size=2)
         self.shell.write("secret", "known to all")
+        os.chmod(self.shell.path / "secret", 0o644)
         self.refuse(SPEC, "mode 0600", [0], size=2, MESHWORK_SECRET_FILE="secret")
         with socket.socket() as taken:
             taken.bind(("127.0.0.1", 0))
