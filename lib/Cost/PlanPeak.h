@@ -1,10 +1,15 @@
-// The peak that MFU is told of, where the plan names a machine.
+// The machine that a plan names, and the peak that MFU is told of.
 #ifndef MESHWORK_LIB_COST_PLANPEAK_H
 #define MESHWORK_LIB_COST_PLANPEAK_H
 
+#include "lib/Cost/Machine.h"
 #include "meshwork/Plan/Plan.h"
 
 namespace meshwork::cost {
+
+/// `target.machine`, as it was when the plan was made; nothing where the plan's
+/// spec names none.
+std::optional<Machine> machineNamedBy(const plan::Plan &plan);
 
 /// The peak of products in the plan's type on `target.machine`, in Tflop/s of
 /// all ranks together; 0 where the plan's spec names none.

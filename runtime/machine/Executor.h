@@ -220,6 +220,8 @@ public:
   /// Takes all the memory the rank will ever take, and binds its instructions.
   virtual absl::StatusOr<std::unique_ptr<Executor>>
   makeExecutor(const ExecutorSetup &setup) = 0;
+  /// "GPU 2 (NVIDIA H200)", of a rank of this process; "": on its cores.
+  virtual std::string placeOf(uint32_t) const { return ""; }
   /// What to tell at the end of a run; lines, or nothing.
   virtual std::string summary() const { return ""; }
   /// Whether what ran was right, where the device can tell.

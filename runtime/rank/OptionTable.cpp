@@ -405,6 +405,13 @@ const OptionRow rows[] = {
      .help = "Check the plan and the machine, run nothing",
      .field = MESHWORK_FIELD(validateOnly),
      .isShared = true},
+    {.name = "--dry-run",
+     .group = "The machine",
+     .valueName = "",
+     .help = "As --validate-only, and print where each rank would run: its "
+             "host, its cores or GPU, and which axes of the mesh cross hosts",
+     .field = MESHWORK_FIELD(dryRun),
+     .isShared = true},
     {.name = "--share-gpu",
      .group = "GPUs",
      .valueName = "",

@@ -168,6 +168,7 @@ Processes::shareCores(uint32_t ranks, const RunOptions &options) {
   bool pin = options.pin && usable == cpus.size();
   cpus.resize(usable);
   sharers = ranks;
+  hostOfRank.assign(ranks, hostName());
   if (!world)
     return claims.share(cpus, ranks, options.threads, pin);
   absl::StatusOr<std::vector<std::string>> machines =
@@ -178,7 +179,8 @@ Processes::shareCores(uint32_t ranks, const RunOptions &options) {
   const std::string &here = (*machines)[world->rank()];
   neighbours = number = 0;
   for (uint32_t rank = 0; rank < machines->size(); ++rank) {
-    bool isHere = hostOf((*machines)[rank]) == hostOf(here);
+    hostOfRank[rank] = hostOf((*machines)[rank]);
+    bool isHere = hostOfRank[rank] == hostOf(here);
     neighbours += isHere;
     number += isHere && rank < world->rank();
     if ((*machines)[rank] != here)

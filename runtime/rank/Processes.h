@@ -40,6 +40,8 @@ public:
   /// an empty share.
   absl::StatusOr<std::vector<CoreShare>> shareCores(uint32_t ranks,
                                                     const RunOptions &options);
+  /// After shareCores: where each rank is.
+  const std::vector<std::string> &hosts() const { return hostOfRank; }
   bool coresAreTaken() const { return claims.areTooFew(); }
   /// After shareCores: "", or that --threads asks for more than there are.
   std::string coresWarning(const RunOptions &options) const;
@@ -81,6 +83,7 @@ private:
   std::string launcher, open;
   uint32_t neighbours = 1, number = 0; // processes of this machine, this one
   uint32_t sharers = 1;                // ranks on the cores of this process
+  std::vector<std::string> hostOfRank;
   CoreClaims claims;
   bool agreed = false; // on the end
 };

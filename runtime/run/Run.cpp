@@ -16,6 +16,7 @@
 #include "runtime/run/GoOn.h"
 #include "runtime/run/OpenDevice.h"
 #include "runtime/run/Phases.h"
+#include "runtime/run/Placement.h"
 #include "runtime/save/CheckpointFolder.h"
 #include "runtime/save/CopyMemory.h"
 #include "runtime/save/Weights.h"
@@ -352,12 +353,21 @@ absl::Status runIn(Processes &processes, const RunOptions &options,
       plan, options, parts.cores, processes.ranksHere(ranks), *planned);
   MESHWORK_RETURN_IF_ERROR(copies.status());
   *planned += *copies;
+  if (processes.areMany() && options.warningOfHosts)
+    processes.warn(options.warningOfHosts(plan, processes.hosts()));
+  if (options.dryRun) {
+    absl::StatusOr<Placement> placement =
+        placementOf(processes, *parts.device, parts.cores);
+    MESHWORK_RETURN_IF_ERROR(placement.status());
+    if (processes.isFirst())
+      std::fputs(textOf(plan, *placement).c_str(), stdout);
+  }
   if (options.validateOnly) {
     if (processes.isFirst())
-      absl::PrintF("%s is valid: %d ranks, %d programs, %s for %s\n",
-                   options.plan, ranks, plan.programs()->size(),
-                   bytesText(*planned),
-                   processes.areMany() ? "each rank" : "all ranks");
+      absl::PrintF(
+          "%s is valid: %s, %s, %s for %s\n", options.plan,
+          counted(ranks, "rank"), counted(plan.programs()->size(), "program"),
+          bytesText(*planned), processes.areMany() ? "each rank" : "all ranks");
     return stdoutStatus();
   }
   if (!options.saveGradients.empty())
@@ -418,8 +428,9 @@ absl::Status runPhases(Processes &processes, std::vector<Phase> phases,
 } // namespace
 
 absl::Status run(const RunOptions &given) {
-  MESHWORK_RETURN_IF_ERROR(checkOptions(given));
   RunOptions options = given;
+  options.validateOnly |= options.dryRun;
+  MESHWORK_RETURN_IF_ERROR(checkOptions(options));
   if (options.learningRate.decaySteps == 0)
     options.learningRate.decaySteps = options.steps;
   absl::StatusOr<std::vector<Phase>> phases = phasesOf(options);

@@ -6,6 +6,7 @@
 #include "runtime/io/Streams.h"
 #include "runtime/rank/OptionTable.h"
 #include "tools/cli/Cli.h"
+#include "tools/meshwork-run/HostOrder.h"
 #include "tools/meshwork-run/MachineFile.h"
 #include "tools/meshwork-run/Supervise.h"
 #include <csignal>
@@ -186,6 +187,7 @@ int main(int argc, char **argv) {
   if (std::optional<int> code = meshwork::cli::parse(app, argc, argv))
     return *code;
   options.peakOfPlan = meshwork::cost::peakTflopsOf;
+  options.warningOfHosts = meshwork::warningOfHosts;
   options.stop = &stopSignal;
   options.saveNow = &saveRequests;
   if (options.restarts > 0)

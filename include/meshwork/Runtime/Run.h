@@ -98,6 +98,11 @@ struct RunOptions {
   /// What to take for `peakTflops` where nothing is given; may be empty, and
   /// give 0.
   std::function<double(const plan::Plan &)> peakOfPlan;
+  /// A warning where ranks are on other hosts than the plan was made for, ""
+  /// where they are not; `hosts` has each rank's. May be empty.
+  std::function<std::string(const plan::Plan &,
+                            const std::vector<std::string> &hosts)>
+      warningOfHosts;
   bool shareGpu = false;    // all ranks of this machine on one GPU
   bool synchronous = false; // GPUs: wait after each instruction
   /// GPUs: time the algorithms of each product at the start and keep the
@@ -118,6 +123,7 @@ struct RunOptions {
   bool ncclRegister = false;
   bool compareCpu = false;   // GPUs: every instruction against the CPU's
   bool validateOnly = false; // check the plan and the machine, run nothing
+  bool dryRun = false;       // so, and tell where each rank would run
   /// How ranks run: all in this process, one a process, or as the environment
   /// tells that a launcher started this one.
   enum class Transport { automatic, threads, mpi };

@@ -119,6 +119,11 @@ void CudaDevice::tellNoWgmma(const Gpu &gpu, const absl::Status &why) {
                     gpu.ordinal(), ": ", why.message(), "\n");
 }
 
+std::string CudaDevice::placeOf(uint32_t rank) const {
+  const Gpu &gpu = *gpus[numberOf(rank)];
+  return absl::StrCat("GPU ", gpu.ordinal(), " (", gpu.describe(), ")");
+}
+
 /// The arenas in the host's memory, of this process and of its like here.
 absl::Status
 CudaDevice::checkHostMemory(const std::vector<CoreShare> &cores) const {

@@ -21,6 +21,7 @@ public:
                                        uint32_t ranksHere) override;
   absl::StatusOr<std::unique_ptr<Executor>>
   makeExecutor(const ExecutorSetup &setup) override;
+  std::string placeOf(uint32_t rank) const override;
   std::string summary() const override;
 
 private:
