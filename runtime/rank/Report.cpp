@@ -161,7 +161,7 @@ absl::Status Reporter::onStep(const StepReport &report) {
     return status;
   if (isLineDue(report))
     showLine(report);
-  if (terminal)
+  if (terminal && !options.isQuiet)
     showBar(report);
   return absl::OkStatus();
 }
@@ -224,7 +224,7 @@ absl::Status Reporter::onEvaluation(const EvaluationReport &r) {
 }
 
 bool Reporter::isLineDue(const StepReport &r) {
-  if (terminal && !options.logEvery)
+  if (options.isQuiet || (terminal && !options.logEvery))
     return false;
   bool isDue = options.logEvery ? r.step % *options.logEvery == 0
                                 : totalMs - lineAtMs >= lineMs;
@@ -277,6 +277,8 @@ void Reporter::showLine(const StepReport &r) {
 /// The bar is drawn again by the next step.
 void Reporter::note(const std::string &line) {
   std::lock_guard<std::mutex> lock(mutex);
+  if (options.isQuiet)
+    return;
   std::printf("%s%s\n", barShown ? "\r\x1b[K" : "", printable(line).c_str());
   std::fflush(stdout);
   barShown = false;
@@ -290,6 +292,8 @@ void Reporter::warn(const std::string &line) {
 }
 
 void Reporter::finish() {
+  if (options.isQuiet)
+    return;
   if (barShown)
     std::printf("\n");
   uint64_t peak = peakResidentBytes();

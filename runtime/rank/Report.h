@@ -46,6 +46,7 @@ struct ReportOptions {
   double peakTflops;     // 0: unknown
   uint64_t baseBytes;    // resident before arenas
   uint64_t plannedBytes; // arenas and workspaces of all ranks
+  bool isQuiet = false;  // nothing on stdout
 };
 
 /// Where the numbers of steps go, beside the terminal; either may be null.

@@ -9,7 +9,6 @@
 #include "runtime/device/cpu/MeasureWork.h"
 #include "runtime/machine/Clock.h"
 #include "runtime/machine/Memory.h"
-#include "runtime/rank/Processes.h"
 #include <algorithm>
 #include <sstream>
 #include <thread>
@@ -174,6 +173,11 @@ absl::StatusOr<MeasuredMachine> measureProcesses(Processes &processes,
   MeasuredMachine node;
   for (uint32_t rank = 0; rank < here; ++rank) // launchers fill node by node
     add(texts[rank], node);
+  for (const std::string &text : texts) {
+    MeasuredMachine one;
+    add(text, one);
+    node.ofRanks.push_back(one.rates);
+  }
   auto transport =
       processes.makeTransport(Mesh({processes.count()}), options.timeoutSeconds,
                               processes.count() <= usableCores());
@@ -183,9 +187,10 @@ absl::StatusOr<MeasuredMachine> measureProcesses(Processes &processes,
   return node;
 }
 
-absl::Status
-measureIn(Processes &processes, const RunOptions &options,
-          absl::FunctionRef<absl::Status(const MeasuredMachine &)> deliver) {
+} // namespace
+
+absl::StatusOr<MeasuredMachine> measureOn(Processes &processes,
+                                          const RunOptions &options) {
   uint32_t ranks = processes.count();
   std::vector<int> cpus = allowedCpus();
   absl::StatusOr<std::vector<CoreShare>> cores =
@@ -193,18 +198,23 @@ measureIn(Processes &processes, const RunOptions &options,
   MESHWORK_RETURN_IF_ERROR(cores.status());
   absl::StatusOr<MeasuredMachine> found =
       measureCores((*cores)[processes.rank()]);
-  if (found.ok() && ranks > 1) {
-    found = measureProcesses(processes, options, *found);
-  } else if (found.ok()) {
-    absl::StatusOr<MeasuredLink> link = measureThreads(options, cpus);
-    MESHWORK_RETURN_IF_ERROR(link.status());
-    found->inProcess = *link;
-  }
+  MESHWORK_RETURN_IF_ERROR(found.status());
+  if (ranks > 1)
+    return measureProcesses(processes, options, *found);
+  absl::StatusOr<MeasuredLink> link = measureThreads(options, cpus);
+  MESHWORK_RETURN_IF_ERROR(link.status());
+  found->inProcess = *link;
+  return found;
+}
+
+static absl::Status
+measureIn(Processes &processes, const RunOptions &options,
+          absl::FunctionRef<absl::Status(const MeasuredMachine &)> deliver) {
+  absl::StatusOr<MeasuredMachine> found = measureOn(processes, options);
   MESHWORK_RETURN_IF_ERROR(found.status());
   return processes.agreeOnEnd(processes.isFirst() ? deliver(*found)
                                                   : absl::OkStatus());
 }
-} // namespace
 
 absl::Status measureMachine(
     const RunOptions &options,

@@ -5,6 +5,7 @@
 #include "absl/status/statusor.h"
 #include "meshwork/Runtime/Run.h"
 #include "runtime/device/cpu/MeasureWork.h"
+#include "runtime/rank/Processes.h"
 #include <optional>
 
 namespace meshwork::runtime {
@@ -23,7 +24,14 @@ struct MeasuredMachine {
   WorkRates rates;
   double launchSeconds = 0; // to begin work on all cores of a rank
   std::optional<MeasuredLink> inProcess, withinNode, betweenNodes;
+  /// By rank, where ranks are processes: what each found on its cores.
+  std::vector<WorkRates> ofRanks = {};
 };
+
+/// By all processes, beside other work that they have in common. Complete on
+/// the first one.
+absl::StatusOr<MeasuredMachine> measureOn(Processes &processes,
+                                          const RunOptions &options);
 
 /// Takes about ten seconds. One process measures its cores and transfers
 /// between threads; processes that a launcher started measure their shares of

@@ -17,6 +17,7 @@
 #include "runtime/run/OpenDevice.h"
 #include "runtime/run/Phases.h"
 #include "runtime/run/Placement.h"
+#include "runtime/run/RunOn.h"
 #include "runtime/save/CheckpointFolder.h"
 #include "runtime/save/CopyMemory.h"
 #include "runtime/save/Weights.h"
@@ -267,7 +268,8 @@ std::shared_ptr<Reporter> makeReporter(const plan::Plan &plan,
   return std::make_shared<Reporter>(
       plan,
       ReportOptions{options.steps, options.logEvery, plainLines,
-                    peakOf(plan, options), residentBytes(), planned},
+                    peakOf(plan, options), residentBytes(), planned,
+                    options.isQuiet},
       std::move(logs));
 }
 
@@ -338,7 +340,7 @@ absl::Status runIn(Processes &processes, const RunOptions &options,
       processes.shareCores(ranks, options);
   MESHWORK_RETURN_IF_ERROR(cores.status());
   parts.cores = std::move(*cores);
-  if (processes.coresAreTaken() && processes.isFirst())
+  if (processes.coresAreTaken() && processes.isFirst() && !options.isQuiet)
     std::puts("other runs have claimed cores of this machine: threads are not "
               "pinned");
   processes.warn(processes.coresWarning(options));
@@ -427,18 +429,32 @@ absl::Status runPhases(Processes &processes, std::vector<Phase> phases,
 }
 } // namespace
 
-absl::Status run(const RunOptions &given) {
-  RunOptions options = given;
+/// What follows from options that have been checked.
+static absl::StatusOr<RunOptions> completed(RunOptions options) {
   options.validateOnly |= options.dryRun;
   MESHWORK_RETURN_IF_ERROR(checkOptions(options));
   if (options.learningRate.decaySteps == 0)
     options.learningRate.decaySteps = options.steps;
-  absl::StatusOr<std::vector<Phase>> phases = phasesOf(options);
+  return options;
+}
+
+absl::Status runOn(Processes &processes, const RunOptions &given) {
+  absl::StatusOr<RunOptions> options = completed(given);
+  MESHWORK_RETURN_IF_ERROR(options.status());
+  absl::StatusOr<std::vector<Phase>> phases = phasesOf(*options);
   MESHWORK_RETURN_IF_ERROR(phases.status());
-  absl::StatusOr<Processes> processes = Processes::start(options);
+  return runPhases(processes, *std::move(phases), *options);
+}
+
+absl::Status run(const RunOptions &given) {
+  absl::StatusOr<RunOptions> options = completed(given);
+  MESHWORK_RETURN_IF_ERROR(options.status());
+  absl::StatusOr<std::vector<Phase>> phases = phasesOf(*options);
+  MESHWORK_RETURN_IF_ERROR(phases.status());
+  absl::StatusOr<Processes> processes = Processes::start(*options);
   MESHWORK_RETURN_IF_ERROR(processes.status());
   processes->warn(processes->openWarning());
-  return processes->settle(runPhases(*processes, *std::move(phases), options));
+  return processes->settle(runPhases(*processes, *std::move(phases), *options));
 }
 
 } // namespace meshwork::runtime

@@ -5,7 +5,6 @@
 #include "meshwork/Runtime/ExitCode.h"
 #include "runtime/io/Files.h"
 #include "runtime/io/IoStatus.h"
-#include "runtime/run/MeasureMachine.h"
 #include <cstdlib>
 
 namespace meshwork {
@@ -123,6 +122,10 @@ absl::Status write(const std::string &path, const MeasuredMachine &found) {
   return status;
 }
 } // namespace
+
+std::string machineText(const runtime::MeasuredMachine &found) {
+  return cost::print(machineOf(found, std::nullopt));
+}
 
 absl::Status measureMachineTo(const std::string &path,
                               const runtime::RunOptions &options) {

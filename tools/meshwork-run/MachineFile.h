@@ -1,9 +1,12 @@
 // --measure-machine: what this machine does a second, as a machine file.
 #pragma once
 
-#include "meshwork/Runtime/Run.h"
+#include "runtime/run/MeasureMachine.h"
 
 namespace meshwork {
+
+/// As a machine file says it.
+std::string machineText(const runtime::MeasuredMachine &found);
 
 /// Measures and writes `path`, whole or not at all. Links that this run does
 /// not measure are kept from a machine file that is there: one run by itself

@@ -8,7 +8,9 @@
 #include "tools/cli/Cli.h"
 #include "tools/meshwork-run/HostOrder.h"
 #include "tools/meshwork-run/MachineFile.h"
+#include "tools/meshwork-run/SelfTestReport.h"
 #include "tools/meshwork-run/Supervise.h"
+#include <algorithm>
 #include <csignal>
 #include <cstdio>
 #include <cstdlib>
@@ -135,30 +137,51 @@ void checkNeeds(const CLI::App &app) {
                                std::string(row.needs) + " or " + row.orNeeds);
 }
 
-/// Instead of a plan: with the options that say which ranks there are, and on
-/// which cores.
-void addMeasureMachine(CLI::App &app, CLI::Option *plan, std::string &path) {
-  CLI::Option *measure = app.add_option_function<std::string>(
-      "--measure-machine",
-      [plan, &path](const std::string &given) {
-        path = given;
-        plan->required(false);
-      },
-      "Instead of a plan: measure this machine and write a machine file for "
-      "target.machine");
-  measure->type_name("FILE")->group("The machine");
-  // Said here, not by each option: `--help` would repeat it for all of them.
-  app.callback([&app, plan, measure] {
-    checkNeeds(app);
-    if (measure->empty())
-      return;
-    const std::set<std::string> fine = {"--transport", "--threads", "--no-pin",
-                                        "--timeout", "--measure-machine"};
-    for (const CLI::Option *option : app.get_options())
-      if (!option->empty() &&
-          (option == plan || !fine.contains(option->get_name())))
-        throw CLI::ExcludesError("--measure-machine", option->get_name());
-  });
+/// What stands in the place of a plan, with the options that it takes.
+struct Instead {
+  const char *name, *help;
+  std::set<std::string> fine;
+  absl::Status (*run)(const std::string &path,
+                      const meshwork::runtime::RunOptions &options);
+  std::string path = {}; // of the file to write; "": it is not asked for
+};
+
+std::vector<Instead> allInstead() {
+  const std::set<std::string> ofMachine = {"--transport", "--threads",
+                                           "--no-pin", "--timeout"};
+  std::set<std::string> ofTest = ofMachine;
+  ofTest.insert({"--ranks", "--share-gpu"});
+  return {{"--measure-machine",
+           "Instead of a plan: measure this machine and write a machine file "
+           "for target.machine",
+           ofMachine, meshwork::measureMachineTo},
+          {"--self-test",
+           "Instead of a plan: try links, work, collectives and five plans on "
+           "all ranks, and write a report with nothing private in it",
+           ofTest, meshwork::selfTestTo}};
+}
+
+void addInstead(CLI::App &app, CLI::Option *plan, Instead &instead) {
+  app.add_option_function<std::string>(
+         instead.name,
+         [plan, &instead](const std::string &given) {
+           instead.path = given;
+           plan->required(false);
+         },
+         instead.help)
+      ->type_name("FILE")
+      ->group("The machine");
+}
+
+/// Said here, not by each option: `--help` would repeat it for all of them.
+void checkInstead(const CLI::App &app, const CLI::Option *plan,
+                  const Instead &instead) {
+  if (instead.path.empty())
+    return;
+  for (const CLI::Option *option : app.get_options())
+    if (!option->empty() && option->get_name() != instead.name &&
+        (option == plan || !instead.fine.contains(option->get_name())))
+      throw CLI::ExcludesError(instead.name, option->get_name());
 }
 
 constexpr const char *examples = R"(Examples:
@@ -166,7 +189,8 @@ constexpr const char *examples = R"(Examples:
   meshwork-run tiny.mwplan --data text --tokenizer bytes --steps 20 --metrics metrics.jsonl --save weights.safetensors
   meshwork-run tiny.mwplan --data tokens.bin --steps 1000 --checkpoint run --checkpoint-every 100 --resume auto
   mpirun -n 2 meshwork-run tiny.mwplan --data tokens.bin --steps 1000
-  meshwork-run --measure-machine here.toml)";
+  meshwork-run --measure-machine here.toml
+  mpirun -n 2 meshwork-run --self-test report.json)";
 } // namespace
 
 int main(int argc, char **argv) {
@@ -182,8 +206,14 @@ int main(int argc, char **argv) {
   plan->required()->type_name("");
   addOptions(app, options);
   app.footer(examples);
-  std::string machine;
-  addMeasureMachine(app, plan, machine);
+  std::vector<Instead> instead = allInstead();
+  for (Instead &one : instead)
+    addInstead(app, plan, one);
+  app.callback([&] {
+    checkNeeds(app);
+    for (const Instead &one : instead)
+      checkInstead(app, plan, one);
+  });
   if (std::optional<int> code = meshwork::cli::parse(app, argc, argv))
     return *code;
   options.peakOfPlan = meshwork::cost::peakTflopsOf;
@@ -193,9 +223,12 @@ int main(int argc, char **argv) {
   if (options.restarts > 0)
     if (std::optional<int> code = meshwork::supervise(options))
       return *code;
-  absl::Status status = machine.empty()
+  auto asked =
+      std::find_if(instead.begin(), instead.end(),
+                   [](const Instead &one) { return !one.path.empty(); });
+  absl::Status status = asked == instead.end()
                             ? meshwork::runtime::run(options)
-                            : meshwork::measureMachineTo(machine, options);
+                            : asked->run(asked->path, options);
   std::fflush(stdout);
   if (!status.ok() && !meshwork::runtime::isToldElsewhere(status))
     std::fprintf(stderr, "meshwork-run: %s%s\n",

@@ -124,6 +124,7 @@ struct RunOptions {
   bool compareCpu = false;   // GPUs: every instruction against the CPU's
   bool validateOnly = false; // check the plan and the machine, run nothing
   bool dryRun = false;       // so, and tell where each rank would run
+  bool isQuiet = false;      // no progress on stdout
   /// How ranks run: all in this process, one a process, or as the environment
   /// tells that a launcher started this one.
   enum class Transport { automatic, threads, mpi };

@@ -1,0 +1,33 @@
+// Plans that are made while a run is on, by the compiler beside it.
+#pragma once
+
+#include "absl/status/statusor.h"
+#include <string>
+#include <vector>
+
+namespace meshwork::runtime {
+
+/// A folder that goes with this object, with all that is in it.
+class ScratchFolder {
+public:
+  static absl::StatusOr<ScratchFolder> make();
+  ScratchFolder(ScratchFolder &&other) noexcept : path(std::move(other.path)) {
+    other.path.clear();
+  }
+  ~ScratchFolder();
+  std::string file(const std::string &name) const { return path + "/" + name; }
+
+private:
+  explicit ScratchFolder(std::string path) : path(std::move(path)) {}
+  std::string path;
+};
+
+/// Where `meshwork` is: beside this program. notFound when it is not there.
+absl::StatusOr<std::string> compilerHere();
+
+/// Runs the compiler to its end. failedPrecondition has what it said, without
+/// the path of the folder.
+absl::Status runCompiler(const std::vector<std::string> &command,
+                         const ScratchFolder &scratch);
+
+} // namespace meshwork::runtime

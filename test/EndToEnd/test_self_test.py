@@ -1,0 +1,77 @@
+"""--self-test: under launchers and in one process it finds all right here, and its report tells nothing private."""
+import getpass
+import json
+import shutil
+import socket
+import unittest
+
+from job import MPIRUN
+from shell import BIN, CANNOT_CREATE, USAGE, Shell
+from test_sockets import Launched
+
+RUN = str(BIN / "meshwork-run")
+PLANS = ["zero-3", "tensor and sequence parallel", "pipeline", "context parallel ring", "experts"]
+
+
+class SelfTest(unittest.TestCase):
+    def setUp(self):
+        self.shell = Shell()
+        self.addCleanup(self.shell.close)
+
+    def check_report(self, name, ranks):
+        text = self.shell.read(name)
+        report = json.loads(text)
+        self.assertEqual(report["ranks"], ranks)
+        self.assertEqual(report["host_of_rank"], [0] * ranks)
+        self.assertEqual(report["wrong"], [])
+        self.assertEqual(len(report["links"]), ranks * (ranks - 1) // 2)
+        self.assertGreaterEqual(len(report["collectives"]), 17)
+        self.assertEqual([one["name"] for one in report["plans"]], PLANS)
+        for plan in report["plans"]:
+            self.assertEqual(plan["not_tried"], "")
+            self.assertLess(plan["difference"], 1e-4)
+            self.assertNotEqual(plan["tensor"], "")
+        for private in {socket.gethostname(), str(self.shell.path), "/tmp", "127.0.0.1", getpass.getuser() + "/"}:
+            self.assertNotIn(f'"{private}', text)
+        self.assertNotIn("/", text.replace("/s", ""))
+        return report
+
+    def test_in_one_process(self):
+        said = self.shell.must("meshwork-run", "--self-test", "report.json", "-n", "3").stdout
+        self.assertIn("3 ranks on 1 host, as threads of one process", said)
+        self.assertIn("17 collectives over the groups of a mesh of 3: all right", said)
+        self.assertEqual(said.count("as on one rank, largest difference"), 5)
+        report = self.check_report("report.json", 3)
+        self.shell.write("machine.toml", report["machine"])
+        self.shell.must("meshwork", "compile", "examples/llama-tiny.json", "--spec", "examples/dp2.toml", "--set",
+                        'target.machine="machine.toml"', "--estimate")
+
+    def test_ranks_of_any_launcher(self):
+        codes, said = Launched(self, range(4), RUN, "--self-test", "report.json").finish()
+        self.assertEqual(codes, [0] * 4, said)
+        report = self.check_report("report.json", 4)
+        self.assertTrue(report["processes"])
+        self.assertEqual(len(report["work"]), 4)
+        self.assertEqual(len(report["collectives"]), 51)  # three lists of axes
+
+    def test_under_mpirun(self):
+        done = self.shell.run(*MPIRUN, "-n", "2", RUN, "--self-test", "report.json")
+        self.assertEqual(done.returncode, 0, done.stderr)
+        self.check_report("report.json", 2)
+
+    def test_what_cannot_be_written_is_told_first(self):
+        done = self.shell.run("meshwork-run", "--self-test", "none/report.json")
+        self.assertEqual((done.returncode, done.stdout), (CANNOT_CREATE, ""), done.stderr)
+        self.assertIn("cannot create a file", done.stderr)
+        self.shell.refuse(USAGE, ["--self-test excludes --steps"], "meshwork-run", "--self-test", "report.json", "--steps", "3")
+
+    def test_without_the_compiler_the_rest_is_tried(self):
+        shutil.copy(RUN, self.shell.path / "meshwork-run")
+        done = self.shell.run("./meshwork-run", "--self-test", "report.json")
+        self.assertEqual(done.returncode, 0, done.stderr)
+        self.assertEqual(done.stderr.count("was not tried: the compiler, meshwork, is not in the folder"), 5)
+        self.assertEqual(len(json.loads(self.shell.read("report.json"))["collectives"]), 17)
+
+
+if __name__ == "__main__":
+    unittest.main()
