@@ -10,6 +10,7 @@ from shell import BIN, CANNOT_CREATE, USAGE, Shell
 from test_sockets import Launched
 
 RUN = str(BIN / "meshwork-run")
+EMULATOR = BIN.parent / "emulator"
 PLANS = ["zero-3", "tensor and sequence parallel", "pipeline", "context parallel ring", "experts"]
 
 
@@ -58,6 +59,11 @@ class SelfTest(unittest.TestCase):
         done = self.shell.run(*MPIRUN, "-n", "2", RUN, "--self-test", "report.json")
         self.assertEqual(done.returncode, 0, done.stderr)
         self.check_report("report.json", 2)
+
+    @unittest.skipUnless((EMULATOR / "libcuda.so.1").exists(), "the emulated GPU is not built")
+    def test_plans_on_an_emulated_gpu(self):
+        self.shell.must(f"LD_LIBRARY_PATH={EMULATOR} MESHWORK_EMULATOR_DEVICES=2 {RUN} --self-test report.json")
+        self.assertIn("compute capability", self.check_report("report.json", 2)["gpu"])
 
     def test_what_cannot_be_written_is_told_first(self):
         done = self.shell.run("meshwork-run", "--self-test", "none/report.json")
