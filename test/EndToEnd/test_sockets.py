@@ -7,20 +7,11 @@ import subprocess
 import time
 import unittest
 
-from shell import BIN, ENVIRONMENT, SPEC, TIMEOUT_S, Shell
+from launched import COLLECTIVES, DATA, HALF_A_MINUTE, RETRY, RUN, Launched, compile_plans, forever, free_port
+from shell import SPEC, TIMEOUT_S, Shell
 
-RETRY, TERMINATED, UNAVAILABLE = 75, 143, 69
-RUN = str(BIN / "meshwork-run")
-COLLECTIVES = BIN.parent / "test" / "mpiCollectivesTest"
-DATA = ["--data", "README.md", "--tokenizer", "bytes"]
+TERMINATED, UNAVAILABLE = 143, 69
 WELL, ENDED = [0] * 4, [TERMINATED, 0, 0, 0]  # one tells
-HALF_A_MINUTE = 30
-
-
-def free_port():
-    with socket.socket() as one:
-        one.bind(("127.0.0.1", 0))
-        return one.getsockname()[1]
 
 
 def is_here(host):
@@ -34,32 +25,11 @@ def is_here(host):
         return False
 
 
-class Launched:
-    """Processes with the variables of torchrun; `more` is rank -> variables of it alone."""
-
-    def __init__(self, test, ranks, *command, size=None, port=None, more={}, **variables):
-        self.port, self.runs = port or free_port(), []
-        for place, rank in enumerate(ranks):
-            told = {"RANK": rank, "WORLD_SIZE": size or len(ranks), "MASTER_ADDR": "127.0.0.1", "MASTER_PORT": self.port,
-                    **variables, **more.get(place, {})}
-            environment = {**ENVIRONMENT, **{key: str(value) for key, value in told.items() if value is not None}}
-            self.runs.append(subprocess.Popen(command, cwd=test.shell.path, env=environment, text=True, errors="replace",
-                                              stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=subprocess.STDOUT))
-            test.addCleanup(self.runs[-1].kill)
-
-    def finish(self):
-        """(exit codes, output of all)."""
-        said = [run.communicate(timeout=TIMEOUT_S)[0] for run in self.runs]
-        return [run.returncode for run in self.runs], "".join(said)
-
-
 class Sockets(unittest.TestCase):
     @classmethod
     def setUpClass(cls):
         cls.shell = Shell()
-        for ranks in (2, 4):
-            cls.shell.must("meshwork", "compile", "examples/llama-tiny.json", "--spec", "examples/dp2.toml",
-                           "--set", f'mesh.axes=["dp={ranks}"]', "--set", "batch.global=16", "-o", f"{ranks}.mwplan")
+        compile_plans(cls.shell)
 
     @classmethod
     def tearDownClass(cls):
@@ -141,17 +111,7 @@ class Sockets(unittest.TestCase):
                         port=taken.getsockname()[1])
 
     def forever(self, *options):
-        """Four ranks that have taken some steps."""
-        metrics = self.shell.path / "forever.jsonl"
-        metrics.unlink(missing_ok=True)
-        run = Launched(self, range(4), RUN, "4.mwplan", *DATA, "--steps", "1000000", "--log-every", "1000000", "--metrics",
-                       metrics.name, *options)
-        deadline = time.monotonic() + TIMEOUT_S
-        while not metrics.exists() or metrics.read_text().count("\n") < 3:
-            self.assertLess(time.monotonic(), deadline)
-            self.assertIsNone(run.runs[0].poll(), "it ended")
-            time.sleep(0.05)
-        return run
+        return forever(self, 4, *options)
 
     def test_a_killed_rank_is_named(self):
         run = self.forever()

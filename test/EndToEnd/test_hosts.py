@@ -1,0 +1,83 @@
+"""Ranks on several hosts, which are namespaces of networks on this machine: the bits of threads, also
+where a cable is cut for a moment; one that stays cut is named on both sides."""
+import time
+import unittest
+
+import hosts
+from launched import COLLECTIVES, DATA, HALF_A_MINUTE, RETRY, RUN, Launched, compile_plans, forever, wait_for_steps
+from shell import Shell
+
+WHY_NOT = hosts.why_not()
+
+
+@unittest.skipIf(WHY_NOT, WHY_NOT)
+class Hosts(unittest.TestCase):
+    @classmethod
+    def setUpClass(cls):
+        cls.shell = Shell()
+        cls.addClassCleanup(cls.shell.close)
+        compile_plans(cls.shell)
+
+    def setUp(self):
+        self.network = hosts.Network(self, 2)
+        self.how = {"within": self.network.spread(4), "MASTER_ADDR": self.network.address(0)}
+
+    def outputs(self, way):
+        return ["--save", f"{way}.safetensors", "--save-gradients", f"{way}-gradients.safetensors",
+                "--metrics", f"{way}.jsonl"]
+
+    def check_bits(self, during=lambda metrics, run: None, **more):
+        """Of ranks on both hosts, to which something happens, and of ranks that are threads of one process."""
+        command, metrics = [RUN, "4.mwplan", *DATA, "--steps", "200", "--seed", "3"], self.shell.path / "hosts.jsonl"
+        metrics.unlink(missing_ok=True)
+        run = Launched(self, range(4), *command, *self.outputs("hosts"), **self.how, **more)
+        during(metrics, run)
+        codes, said = run.finish()
+        self.assertEqual(codes, [0] * 4, said)
+        self.shell.must(*command, *self.outputs("threads"))
+        for kind in (".safetensors", "-gradients.safetensors"):
+            self.assertEqual(*((self.shell.path / f"{way}{kind}").read_bytes() for way in ("hosts", "threads")))
+
+    def test_same_bits_as_in_one_process(self):
+        self.check_bits()
+
+    def test_same_bits_with_a_secret(self):
+        self.check_bits(MESHWORK_SECRET="of this job")
+        codes, said = Launched(self, range(4), COLLECTIVES, MESHWORK_SECRET="of this job", **self.how).finish()
+        self.assertEqual(codes, [0] * 4, said)
+
+    def test_a_cable_cut_for_a_second_changes_nothing(self):
+        def cut(metrics, run):
+            wait_for_steps(self, metrics, run)
+            self.network.cut(1)
+            time.sleep(1)
+            before = metrics.read_text().count("\n")
+            time.sleep(0.5)
+            self.assertEqual(metrics.read_text().count("\n"), before, "steps went on")
+            self.network.join(1)
+        self.check_bits(cut)
+
+    def test_a_cut_cable_is_named_on_both_sides(self):
+        run = forever(self, 4, "--timeout", "3", **self.how)
+        self.network.cut(1)
+        begin = time.monotonic()
+        codes, said = run.finish()
+        self.assertEqual(codes, [RETRY] * 4, said)
+        for one in ("rank [01]", "rank [23]"):
+            self.assertRegex(said, f"{one} has ended without a word, or its host is not reached any more"
+                                   f"|{one} did not arrive at .* and does not answer: it is stopped, or cut off")
+        self.assertLess(time.monotonic() - begin, HALF_A_MINUTE)
+
+    def test_a_first_host_out_of_reach_is_named(self):
+        """By those who wait there for rank 0; it says who did not come."""
+        self.network.cut(0)
+        codes, said = Launched(self, range(4), RUN, "4.mwplan", *DATA, "--steps", "1", "--timeout", "3",
+                               **self.how).finish()
+        self.assertEqual(codes, [RETRY] * 4, said)
+        for rank in (2, 3):
+            self.assertIn(f"rank {rank} has waited 3 s for rank 0 at {self.network.address(0)}:", said)
+        self.assertIn("after 3 s ranks 2, 3 did not come to rank 0", said)
+
+
+if __name__ == "__main__":
+    unittest.main()
