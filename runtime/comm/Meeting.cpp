@@ -47,7 +47,8 @@ Meeting::start(const MeetingPlace &place, double timeoutSeconds) {
   constexpr int ofPeer = 4, others = 16; // with what a monitor has itself
   allowManyFiles();
   meeting->context = std::make_unique<ZmqContext>(
-      *zmq, std::move(keys), ofPeer * static_cast<int>(place.size) + others);
+      *zmq, std::move(keys), ofPeer * static_cast<int>(place.size) + others,
+      timeoutSeconds);
   meeting->peers.resize(place.size);
   MESHWORK_RETURN_IF_ERROR(meeting->listen());
   MESHWORK_RETURN_IF_ERROR(place.rank == 0 ? meeting->lead(timeoutSeconds)

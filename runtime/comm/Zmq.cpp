@@ -2,6 +2,7 @@
 #include "absl/strings/numbers.h"
 #include "absl/strings/str_cat.h"
 #include "lib/Plan/StatusMacros.h"
+#include <algorithm>
 #include <cstring>
 
 namespace meshwork::runtime {
@@ -39,6 +40,18 @@ bool ZmqFrame::hasMore(void *socket) const {
   return zmq.getsockopt(socket, ZMQ_RCVMORE, &more, &size) == 0 && more != 0;
 }
 
+/// By the system's TCP, not by heartbeats of ZeroMQ: the host of a process that
+/// is stopped, or has no core for a while, still answers. World tells of those.
+void ZmqContext::noticeDeadHosts(ZmqSocket &socket) const {
+  constexpr double leastSeconds = 2, mostSeconds = 86400, probesATimeout = 4;
+  double seconds = std::clamp(timeout, leastSeconds, mostSeconds);
+  int probeSeconds = std::max(1, static_cast<int>(seconds / probesATimeout));
+  socket.set(ZMQ_TCP_KEEPALIVE, 1); // where nothing is sent
+  socket.set(ZMQ_TCP_KEEPALIVE_IDLE, probeSeconds);
+  socket.set(ZMQ_TCP_KEEPALIVE_INTVL, probeSeconds);
+  socket.set(ZMQ_TCP_MAXRT, static_cast<int>(seconds * 1000));
+}
+
 absl::StatusOr<ZmqSocket> ZmqContext::make(int type) {
   ZmqSocket socket(zmq, zmq.socket(context, type));
   if (!socket.get())
@@ -47,6 +60,7 @@ absl::StatusOr<ZmqSocket> ZmqContext::make(int type) {
   socket.set(ZMQ_HANDSHAKE_IVL, handshakeMs);
   socket.set(ZMQ_LINGER, lingerMs);
   socket.set(ZMQ_IPV6, 1);
+  noticeDeadHosts(socket);
   // Nothing is lost, and nobody waits: what may be under way is bounded above.
   socket.set(ZMQ_SNDHWM, 0);
   socket.set(ZMQ_RCVHWM, 0);

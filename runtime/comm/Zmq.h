@@ -72,9 +72,12 @@ private:
 
 class ZmqContext {
 public:
-  /// For as many sockets as `most`.
-  ZmqContext(const ZmqLibrary &zmq, std::optional<ZmqKeys> keys, int most)
-      : zmq(zmq), keys(std::move(keys)), context(zmq.ctx_new()) {
+  /// For as many sockets as `most`. A connection ends when its other host has
+  /// not answered for `timeoutSeconds`.
+  ZmqContext(const ZmqLibrary &zmq, std::optional<ZmqKeys> keys, int most,
+             double timeoutSeconds)
+      : zmq(zmq), keys(std::move(keys)), timeout(timeoutSeconds),
+        context(zmq.ctx_new()) {
     zmq.ctx_set(context, ZMQ_MAX_SOCKETS, most);
   }
   ZmqContext(const ZmqContext &) = delete;
@@ -95,7 +98,9 @@ public:
 
 private:
   absl::StatusOr<ZmqSocket> make(int type);
+  void noticeDeadHosts(ZmqSocket &socket) const;
   std::optional<ZmqKeys> keys;
+  double timeout;
   void *context;
 };
 
