@@ -56,15 +56,32 @@ Meeting::start(const MeetingPlace &place, double timeoutSeconds) {
   return meeting;
 }
 
+absl::StatusOr<std::string> Meeting::ownAddress() const {
+  return place.own.empty() ? addressTowards(place.host, place.port) : place.own;
+}
+
 /// Where rank 0 is on the loopback, nobody else is reached from elsewhere.
+absl::StatusOr<std::set<std::string>> Meeting::doors() const {
+  bool isFirst = place.rank == 0, isSix = absl::StartsWith(place.host, "[");
+  std::string loopback = isSix ? "[::1]" : "127.0.0.1";
+  if (isLoopback(place.host))
+    return std::set<std::string>{isFirst ? place.host : loopback};
+  if (place.own.empty())
+    return std::set<std::string>{"*"};
+  std::set<std::string> all{place.own};
+  if (isFirst) { // where it is looked for
+    std::string known;
+    MESHWORK_ASSIGN_OR_RETURN(known, addressTowards(place.host, place.port));
+    all.insert(known);
+  }
+  return all;
+}
+
 absl::Status Meeting::listen() {
-  bool isSix = absl::StartsWith(place.host, "[");
-  std::string own = place.rank == 0 ? place.host
-                    : isSix         ? "[::1]"
-                                    : "127.0.0.1",
-              at = isLoopback(place.host) ? own : "*";
+  std::set<std::string> all;
+  MESHWORK_ASSIGN_OR_RETURN(all, doors());
   absl::StatusOr<ZmqSocket> socket =
-      context->listen(at, place.rank == 0 ? place.port : 0);
+      context->listen(all, place.rank == 0 ? place.port : 0);
   if (!socket.ok())
     return place.rank == 0
                ? absl::FailedPreconditionError(absl::StrCat(
@@ -124,10 +141,11 @@ std::string Meeting::missing(const std::vector<std::string> &endpoints) const {
 /// Those that came hear why nobody begins.
 void Meeting::tellAll(const std::vector<std::string> &endpoints,
                       const absl::Status &why) {
+  WireHeader stop = header(WireKind::stop);
+  stop.tag = why.raw_code();
   for (size_t i = 1; i < endpoints.size(); ++i)
     if (auto peer = context->connect("tcp://" + endpoints[i]); peer.ok())
-      sendText(zmq(), *peer, header(WireKind::stop),
-               std::string(why.message()));
+      sendText(zmq(), *peer, stop, std::string(why.message()));
 }
 
 absl::Status Meeting::gather(double timeoutSeconds,
@@ -165,7 +183,8 @@ absl::Status Meeting::gather(double timeoutSeconds,
 
 absl::Status Meeting::lead(double timeoutSeconds) {
   std::vector<std::string> endpoints(place.size);
-  endpoints[0] = absl::StrCat(place.host, ":", place.port);
+  endpoints[0] =
+      absl::StrCat(place.own.empty() ? place.host : place.own, ":", place.port);
   if (absl::Status came = gather(timeoutSeconds, endpoints); !came.ok()) {
     tellAll(endpoints, came);
     return came;
@@ -182,7 +201,7 @@ absl::Status Meeting::lead(double timeoutSeconds) {
 
 absl::Status Meeting::join(double timeoutSeconds) {
   std::string first = absl::StrCat(place.host, ":", place.port), own;
-  MESHWORK_ASSIGN_OR_RETURN(own, addressTowards(place.host, place.port));
+  MESHWORK_ASSIGN_OR_RETURN(own, ownAddress());
   absl::StatusOr<ZmqSocket> door = context->connect("tcp://" + first);
   MESHWORK_RETURN_IF_ERROR(door.status());
   if (!sendText(zmq(), *door, header(WireKind::hello),
@@ -198,7 +217,9 @@ absl::Status Meeting::join(double timeoutSeconds) {
       continue;
     std::string text(content.data(), content.size());
     if (header.kind == WireKind::stop)
-      return absl::InvalidArgumentError("rank 0 tells: " + text);
+      return absl::Status(
+          static_cast<absl::StatusCode>(std::clamp(header.tag, 1, 16)),
+          "rank 0 tells: " + text);
     std::vector<std::string> endpoints = absl::StrSplit(text, '\n');
     if (header.kind != WireKind::table || endpoints.size() != place.size)
       continue;

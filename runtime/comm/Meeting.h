@@ -4,6 +4,7 @@
 #include "runtime/comm/Zmq.h"
 #include <array>
 #include <memory>
+#include <set>
 #include <vector>
 
 namespace meshwork::runtime {
@@ -14,12 +15,13 @@ struct MeetingPlace {
   std::string host; // of rank 0; an address of IPv6 in brackets
   uint16_t port = 0;
   std::optional<std::string> secret; // of the job
+  std::string own; // where others reach this process; "": found out
 };
 
 enum class WireKind : uint32_t {
   hello, // to rank 0: where this rank listens
   table, // from rank 0: where all listen
-  stop,  // or why nobody begins
+  stop,  // or why nobody begins; its tag is the status's code
   ready, // to rank 0: this rank knows
   go,    // from rank 0: all know
   eager, // a small message
@@ -75,7 +77,9 @@ public:
 
 private:
   absl::Status listen();
-  absl::Status lead(double timeoutSeconds); // rank 0
+  absl::StatusOr<std::set<std::string>> doors() const; // where it listens
+  absl::StatusOr<std::string> ownAddress() const;      // where it is reached
+  absl::Status lead(double timeoutSeconds);            // rank 0
   absl::Status gather(double timeoutSeconds,
                       std::vector<std::string> &endpoints);
   void tellAll(const std::vector<std::string> &endpoints,

@@ -96,7 +96,7 @@ void readSlurm(Environment environment, MeetingPlace &place) {
 
 absl::StatusOr<std::optional<MeetingPlace>>
 meetingPlace(const Launch &launch, Environment environment) {
-  MeetingPlace place{launch.rank, launch.size, "", 0, std::nullopt};
+  MeetingPlace place{launch.rank, launch.size, "", 0, std::nullopt, ""};
   if (environment("MASTER_ADDR") && environment("MASTER_PORT"))
     MESHWORK_RETURN_IF_ERROR(readMaster(environment, place));
   else if (environment("SLURM_STEP_NODELIST"))

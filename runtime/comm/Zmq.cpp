@@ -75,15 +75,17 @@ absl::StatusOr<ZmqSocket> ZmqContext::make(int type) {
   return socket;
 }
 
-absl::StatusOr<ZmqSocket> ZmqContext::listen(const std::string &host,
+absl::StatusOr<ZmqSocket> ZmqContext::listen(const std::set<std::string> &hosts,
                                              uint16_t port) {
   absl::StatusOr<ZmqSocket> socket = make(ZMQ_ROUTER);
   MESHWORK_RETURN_IF_ERROR(socket.status());
   socket->set(ZMQ_BACKLOG, mostPending);
-  std::string endpoint = absl::StrCat(
-      "tcp://", host, ":", port == 0 ? std::string("*") : absl::StrCat(port));
-  if (zmq.bind(socket->get(), endpoint.c_str()) != 0)
-    return zmq.failed(absl::StrCat("listening at ", endpoint));
+  for (const std::string &host : hosts) {
+    std::string endpoint = absl::StrCat(
+        "tcp://", host, ":", port == 0 ? std::string("*") : absl::StrCat(port));
+    if (zmq.bind(socket->get(), endpoint.c_str()) != 0)
+      return zmq.failed(absl::StrCat("listening at ", endpoint));
+  }
   return socket;
 }
 

@@ -3,6 +3,7 @@
 
 #include "runtime/comm/ZmqLibrary.h"
 #include <optional>
+#include <set>
 #include <string>
 #include <utility>
 
@@ -84,8 +85,10 @@ public:
   /// All sockets are closed; waits for what they still send.
   ~ZmqContext() { zmq.ctx_term(context); }
 
-  /// Receives from all; at a port of the host, 0: any that is free.
-  absl::StatusOr<ZmqSocket> listen(const std::string &host, uint16_t port);
+  /// Receives from all, at a port of these addresses; 0: any that is free, of
+  /// one address.
+  absl::StatusOr<ZmqSocket> listen(const std::set<std::string> &hosts,
+                                   uint16_t port);
   /// Sends to one, which may come later.
   absl::StatusOr<ZmqSocket> connect(const std::string &endpoint);
   /// Tells when the connection of `of` ends.

@@ -376,6 +376,13 @@ const OptionRow rows[] = {
      .field = MESHWORK_FIELD(transport),
      .choices = transports,
      .showsDefault = true},
+    {.name = "--interface",
+     .group = "The machine",
+     .valueName = "NAME",
+     .help = "Ranks that meet without MPI: be reached by this interface, as "
+             "NCCL_SOCKET_IFNAME names it; default: what that names, or "
+             "GLOO_SOCKET_IFNAME, or the one that leads to rank 0",
+     .field = MESHWORK_FIELD(interface)},
     {.name = "--threads",
      .group = "The machine",
      .valueName = "N",

@@ -6,12 +6,9 @@
 #include "meshwork/Plan/Frame.h"
 #include "meshwork/Runtime/ExitCode.h"
 #include "meshwork/Text/Counted.h"
-#include "runtime/comm/Address.h"
 #include "runtime/comm/InProcess.h"
 #include "runtime/comm/Launch.h"
-#include "runtime/comm/MeetingPlace.h"
-#include "runtime/comm/MpiMessages.h"
-#include "runtime/comm/SocketMessages.h"
+#include "runtime/rank/Carrier.h"
 #include "runtime/rank/Names.h"
 #include "runtime/rank/OddOnes.h"
 #include "runtime/rank/OptionTable.h"
@@ -60,50 +57,21 @@ std::string hostOf(const std::string &machine) {
 }
 } // namespace
 
-/// What carries messages between the processes of a launch: MPI where its
-/// processes find each other by it, else sockets where they know a place.
-static absl::StatusOr<Messages *> carrierOf(const Launch &launch,
-                                            const RunOptions &options,
-                                            std::string &warning) {
-  bool byMpi = options.transport == RunOptions::Transport::mpi;
-  if (!launch.isParallel || launch.hasManager)
-    return MpiMessages::start(World::numLanes);
-  absl::StatusOr<std::optional<MeetingPlace>> place =
-      meetingPlace(launch, environment);
-  if (!place.ok())
-    return config(std::string(place.status().message()));
-  if (*place && !byMpi) {
-    if (!(*place)->secret && !isLoopback((*place)->host))
-      warning = "ranks send to each other in the clear, and whoever reaches "
-                "their ports may disturb them: set MESHWORK_SECRET_FILE to a "
-                "file that only you can read, the same on all hosts";
-    auto carrier = SocketMessages::start(**place, options.timeoutSeconds);
-    return absl::IsInvalidArgument(carrier.status())
-               ? config(std::string(carrier.status().message()))
-               : carrier;
-  }
-  return config(absl::StrCat(
-      launch.source, " started this process as ", launch.asOne(),
-      ", but not so that processes of Open MPI find each other, and each would "
-      "train all ranks: ",
-      byMpi ? "leave out --transport mpi where MASTER_ADDR and MASTER_PORT are "
-              "set; "
-            : "set MASTER_ADDR and MASTER_PORT to the host of rank 0 and a "
-              "free port of it; ",
-      "or start them with the mpirun of Open MPI, or with srun --mpi=pmix; or "
-      "start one process, with --transport threads"));
+static absl::StatusOr<Processes> alone(const RunOptions &options) {
+  MESHWORK_RETURN_IF_ERROR(refuseInterface(options));
+  return Processes();
 }
 
 absl::StatusOr<Processes> Processes::start(const RunOptions &options) {
-  Processes processes;
   if (options.transport == RunOptions::Transport::threads)
-    return processes;
+    return alone(options);
   absl::StatusOr<Launch> launch = detectLaunch(environment);
   if (!launch.ok())
     return config(std::string(launch.status().message()));
   if (!launch->isParallel &&
       options.transport == RunOptions::Transport::automatic)
-    return processes;
+    return alone(options);
+  Processes processes;
   bool spins = launch->size != 0 && launch->size <= usableCores();
   MESHWORK_ASSIGN_OR_RETURN(
       processes.world, World::start(carrierOf(*launch, options, processes.open),

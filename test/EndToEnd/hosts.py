@@ -32,6 +32,12 @@ class Host:
     def ip(self, command):
         subprocess.run([*self.within, "ip", *command.split()], check=True)
 
+    def listening(self):
+        """The addresses that processes listen at."""
+        told = subprocess.run([*self.within, "ss", "-Hltn"], check=True, capture_output=True, text=True).stdout
+        addresses = (line.split()[3].rpartition(":")[0] for line in told.splitlines())
+        return {one.removeprefix("[::ffff:").removesuffix("]") for one in addresses}
+
     def plug_into(self, switch, cable, interface, address):
         switch.ip(f"link add {cable} type veth peer name {interface} netns {self._holder.pid}")
         self.ip(f"address add {address} dev {interface}")

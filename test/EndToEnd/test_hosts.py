@@ -5,7 +5,7 @@ import unittest
 
 import hosts
 from launched import COLLECTIVES, DATA, HALF_A_MINUTE, RETRY, RUN, Launched, compile_plans, forever, wait_for_steps
-from shell import Shell
+from shell import SPEC, Shell
 
 WHY_NOT = hosts.why_not()
 
@@ -19,18 +19,21 @@ class Hosts(unittest.TestCase):
         compile_plans(cls.shell)
 
     def setUp(self):
-        self.network = hosts.Network(self, 2)
+        self.use(hosts.Network(self, 2))
+
+    def use(self, network):
+        self.network = network
         self.how = {"within": self.network.spread(4), "MASTER_ADDR": self.network.address(0)}
 
     def outputs(self, way):
         return ["--save", f"{way}.safetensors", "--save-gradients", f"{way}-gradients.safetensors",
                 "--metrics", f"{way}.jsonl"]
 
-    def check_bits(self, during=lambda metrics, run: None, **more):
+    def check_bits(self, during=lambda metrics, run: None, options=(), **more):
         """Of ranks on both hosts, to which something happens, and of ranks that are threads of one process."""
         command, metrics = [RUN, "4.mwplan", *DATA, "--steps", "200", "--seed", "3"], self.shell.path / "hosts.jsonl"
         metrics.unlink(missing_ok=True)
-        run = Launched(self, range(4), *command, *self.outputs("hosts"), **self.how, **more)
+        run = Launched(self, range(4), *command, *self.outputs("hosts"), *options, **self.how, **more)
         during(metrics, run)
         codes, said = run.finish()
         self.assertEqual(codes, [0] * 4, said)
@@ -77,6 +80,33 @@ class Hosts(unittest.TestCase):
         for rank in (2, 3):
             self.assertIn(f"rank {rank} has waited 3 s for rank 0 at {self.network.address(0)}:", said)
         self.assertIn("after 3 s ranks 2, 3 did not come to rank 0", said)
+
+    def test_the_interface_that_is_named(self):
+        """Ranks meet by the first network and send by the second: the first may go."""
+        def cut(metrics, run):
+            wait_for_steps(self, metrics, run)
+            self.assertEqual(self.network.hosts[0].listening(), {"10.9.0.1", "10.9.1.1"})
+            self.assertEqual(self.network.hosts[1].listening(), {"10.9.1.2"})
+            self.network.cut(1)
+        self.use(hosts.Network(self, 2, 2))
+        self.check_bits(cut, options=["--interface", "eth1", "--timeout", "2"])
+
+    def test_the_variables_that_name_an_interface(self):
+        self.use(hosts.Network(self, 2, 2))
+        command = RUN, "4.mwplan", *DATA, "--steps", "1"
+        for name, value in (("NCCL_SOCKET_IFNAME", "^eth0"), ("GLOO_SOCKET_IFNAME", "none,eth1")):
+            codes, said = Launched(self, range(4), *command, **self.how, **{name: value}).finish()
+            self.assertEqual(codes, [0] * 4, said)
+        codes, said = Launched(self, range(4), *command, "--interface", "ib", **self.how).finish()
+        self.assertEqual(codes, [SPEC] * 4, said)
+        self.assertIn('--interface "ib" names no interface of this host that is up and has an address, which are: '
+                      "lo (127.0.0.1), eth0 (10.9.0.1), eth1 (10.9.1.1)", said)
+        for options, needle in (
+                (["--transport", "threads"], "--interface is for ranks that are processes"),
+                ([], "--interface would do nothing: ranks meet at 127.0.0.1, which is this host alone")):
+            codes, said = Launched(self, [0], *command, *options, "--interface", "lo", size=4).finish()
+            self.assertNotEqual(codes, [0])
+            self.assertIn(needle, said)
 
 
 if __name__ == "__main__":

@@ -147,8 +147,8 @@ struct Instead {
 };
 
 std::vector<Instead> allInstead() {
-  const std::set<std::string> ofMachine = {"--transport", "--threads",
-                                           "--no-pin", "--timeout"};
+  const std::set<std::string> ofMachine = {
+      "--transport", "--interface", "--threads", "--no-pin", "--timeout"};
   std::set<std::string> ofTest = ofMachine;
   ofTest.insert({"--ranks", "--share-gpu"});
   return {{"--measure-machine",

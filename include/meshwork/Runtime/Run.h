@@ -129,6 +129,10 @@ struct RunOptions {
   /// tells that a launcher started this one.
   enum class Transport { automatic, threads, mpi };
   Transport transport = Transport::automatic;
+  /// By which others reach this process, without MPI: the first interface whose
+  /// name begins so. Empty: that of NCCL_SOCKET_IFNAME or GLOO_SOCKET_IFNAME,
+  /// else the one that leads to rank 0.
+  std::string interface;
   /// When it becomes the number of a signal, the run ends after the step in
   /// progress and writes what was asked for; the result is then `cancelled`,
   /// with exit code 128 + that number, unless it was the last step. May be
