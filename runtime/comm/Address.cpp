@@ -3,6 +3,7 @@
 #include "absl/strings/str_cat.h"
 #include <arpa/inet.h>
 #include <dlfcn.h>
+#include <memory>
 #include <netdb.h>
 #include <sys/socket.h>
 #include <unistd.h>
@@ -20,28 +21,9 @@ struct Socket {
   }
 };
 
-/// The address of this end of a connection; "" where there is none.
-std::string ownAddress(int socket) {
-  sockaddr_storage own{};
-  socklen_t size = sizeof(own);
-  char text[NI_MAXHOST] = "";
-  auto *address = reinterpret_cast<sockaddr *>(&own);
-  if (::getsockname(socket, address, &size) != 0 ||
-      ::getnameinfo(address, size, text, sizeof(text), nullptr, 0,
-                    NI_NUMERICHOST) != 0)
-    return "";
-  return own.ss_family == AF_INET6 ? absl::StrCat("[", text, "]") : text;
-}
-} // namespace
+using Addresses = std::unique_ptr<addrinfo, decltype(&::freeaddrinfo)>;
 
-bool isLoopback(const std::string &host) {
-  return host == "localhost" || host == "::1" || host == "[::1]" ||
-         absl::StartsWith(host, "127.");
-}
-
-/// A datagram's socket that is connected sends nothing, but has a way.
-absl::StatusOr<std::string> addressTowards(const std::string &host,
-                                           uint16_t port) {
+absl::StatusOr<Addresses> resolve(const std::string &host, uint16_t port) {
   addrinfo hints{}, *found = nullptr;
   hints.ai_socktype = SOCK_DGRAM;
   std::string name = host;
@@ -51,18 +33,71 @@ absl::StatusOr<std::string> addressTowards(const std::string &host,
                                 &hints, &found))
     return absl::UnavailableError(
         absl::StrCat("MASTER_ADDR \"", host, "\": ", ::gai_strerror(error)));
-  std::string own;
-  for (addrinfo *one = found; one && own.empty(); one = one->ai_next) {
+  return Addresses(found, &::freeaddrinfo);
+}
+
+/// "" where there is none.
+std::string addressText(const sockaddr *address, socklen_t size) {
+  char text[NI_MAXHOST] = "";
+  if (::getnameinfo(address, size, text, sizeof(text), nullptr, 0,
+                    NI_NUMERICHOST) != 0)
+    return "";
+  return address->sa_family == AF_INET6 ? absl::StrCat("[", text, "]") : text;
+}
+
+/// The address of this end of a connection; "" where there is none.
+std::string ownAddress(int socket) {
+  sockaddr_storage own{};
+  socklen_t size = sizeof(own);
+  auto *address = reinterpret_cast<sockaddr *>(&own);
+  return ::getsockname(socket, address, &size) == 0 ? addressText(address, size)
+                                                    : "";
+}
+} // namespace
+
+bool isLoopback(const std::string &host) {
+  return host == "localhost" || host == "::1" || host == "[::1]" ||
+         absl::StartsWith(host, "127.");
+}
+
+std::string loopbackOf(const std::string &host) {
+  if (isLoopback(host))
+    return "";
+  absl::StatusOr<Addresses> found = resolve(host, 0);
+  if (!found.ok())
+    return "";
+  std::string text = addressText((*found)->ai_addr,
+                                 static_cast<socklen_t>((*found)->ai_addrlen));
+  return isLoopback(text) ? text : "";
+}
+
+std::string loopbackAdvice(const std::string &host) {
+  std::string address = loopbackOf(host);
+  return address.empty()
+             ? ""
+             : absl::StrCat(
+                   "; here MASTER_ADDR \"", host, "\" means ", address,
+                   ", this host itself (see /etc/hosts): for ranks on several "
+                   "hosts, set it to an address of rank 0's host that all "
+                   "reach");
+}
+
+/// A datagram's socket that is connected sends nothing, but has a way.
+absl::StatusOr<std::string> addressTowards(const std::string &host,
+                                           uint16_t port) {
+  absl::StatusOr<Addresses> found = resolve(host, port);
+  if (!found.ok())
+    return found.status();
+  for (const addrinfo *one = found->get(); one; one = one->ai_next) {
     Socket way{::socket(one->ai_family, SOCK_DGRAM, 0)};
-    if (way.number >= 0 &&
-        ::connect(way.number, one->ai_addr, one->ai_addrlen) == 0)
-      own = ownAddress(way.number);
+    if (way.number < 0 ||
+        ::connect(way.number, one->ai_addr, one->ai_addrlen) != 0)
+      continue;
+    if (std::string own = ownAddress(way.number); !own.empty())
+      return own;
   }
-  ::freeaddrinfo(found);
-  if (own.empty())
-    return absl::UnavailableError(
-        absl::StrCat("no interface of this host leads to ", host));
-  return own;
+  return absl::UnavailableError(
+      absl::StrCat("no interface of this host leads to ", host));
 }
 
 absl::StatusOr<ZmqKeys> keysOf(const ZmqLibrary &zmq,

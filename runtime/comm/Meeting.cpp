@@ -28,11 +28,6 @@ void allowManyFiles() {
   (void)::setrlimit(RLIMIT_NOFILE, &limit);
 }
 
-bool sendText(const ZmqLibrary &zmq, const ZmqSocket &to,
-              const WireHeader &header, const std::string &text) {
-  return ZmqFrame(zmq, &header, sizeof(header)).send(to.get(), false) &&
-         ZmqFrame(zmq, text.data(), text.size()).send(to.get(), true);
-}
 } // namespace
 
 absl::StatusOr<std::unique_ptr<Meeting>>
@@ -70,8 +65,9 @@ absl::StatusOr<std::set<std::string>> Meeting::doors() const {
     return std::set<std::string>{"*"};
   std::set<std::string> all{place.own};
   if (isFirst) { // where it is looked for
-    std::string known;
-    MESHWORK_ASSIGN_OR_RETURN(known, addressTowards(place.host, place.port));
+    std::string known = loopbackOf(place.host);
+    if (known.empty())
+      MESHWORK_ASSIGN_OR_RETURN(known, addressTowards(place.host, place.port));
     all.insert(known);
   }
   return all;
@@ -95,6 +91,12 @@ absl::Status Meeting::listen() {
 WireHeader Meeting::header(WireKind kind) const {
   return {
       WireHeader::magicNumber, kind, token, place.rank, 0, 0, place.size, 0, 0};
+}
+
+bool Meeting::sendText(const ZmqSocket &to, const WireHeader &header,
+                       const std::string &text) const {
+  return ZmqFrame(zmq(), &header, sizeof(header)).send(to.get(), false) &&
+         ZmqFrame(zmq(), text.data(), text.size()).send(to.get(), true);
 }
 
 /// Or for a second: who calls it looks again.
@@ -129,82 +131,12 @@ bool Meeting::receive(WireHeader &header, ZmqFrame &content) {
   }
 }
 
-std::string Meeting::missing(const std::vector<std::string> &endpoints) const {
-  std::vector<std::string> ranks;
-  for (uint32_t rank = 1; rank < place.size; ++rank)
-    if (endpoints[rank].empty())
-      ranks.push_back(absl::StrCat(rank));
-  return absl::StrCat(ranks.size() == 1 ? "rank " : "ranks ",
-                      absl::StrJoin(ranks, ", "));
-}
-
-/// Those that came hear why nobody begins.
-void Meeting::tellAll(const std::vector<std::string> &endpoints,
-                      const absl::Status &why) {
-  WireHeader stop = header(WireKind::stop);
-  stop.tag = why.raw_code();
-  for (size_t i = 1; i < endpoints.size(); ++i)
-    if (auto peer = context->connect("tcp://" + endpoints[i]); peer.ok())
-      sendText(zmq(), *peer, stop, std::string(why.message()));
-}
-
-absl::Status Meeting::gather(double timeoutSeconds,
-                             std::vector<std::string> &endpoints) {
-  auto begin = Clock::now();
-  for (uint32_t here = 1; here < place.size;) {
-    double left = timeoutSeconds - secondsSince(begin);
-    if (left <= 0)
-      return absl::DeadlineExceededError(absl::StrCat(
-          "after ", timeoutSeconds, " s ", missing(endpoints),
-          " did not come to rank 0 at ", endpoints[0],
-          ": did the launcher start them, and do they reach that port?"));
-    WireHeader header;
-    ZmqFrame content(zmq());
-    wait(left);
-    if (!receive(header, content) || header.kind != WireKind::hello)
-      continue;
-    std::string endpoint(content.data(), content.size());
-    bool isNew = endpoints[header.from].empty();
-    if (!isNew || header.size != place.size)
-      endpoints.push_back(endpoint); // is told too
-    if (header.size != place.size)
-      return absl::InvalidArgumentError(absl::StrCat(
-          "rank ", header.from, " was started as one of ", header.size,
-          ", rank 0 as one of ", place.size, ": start all ranks the same way"));
-    if (!isNew)
-      return absl::InvalidArgumentError(
-          absl::StrCat("two processes say that they are rank ", header.from,
-                       ": start all ranks once"));
-    endpoints[header.from] = std::move(endpoint);
-    ++here;
-  }
-  return absl::OkStatus();
-}
-
-absl::Status Meeting::lead(double timeoutSeconds) {
-  std::vector<std::string> endpoints(place.size);
-  endpoints[0] =
-      absl::StrCat(place.own.empty() ? place.host : place.own, ":", place.port);
-  if (absl::Status came = gather(timeoutSeconds, endpoints); !came.ok()) {
-    tellAll(endpoints, came);
-    return came;
-  }
-  if (::getrandom(token.data(), sizeof(token), 0) != sizeof(token))
-    return absl::UnavailableError("the system gives no random numbers");
-  MESHWORK_RETURN_IF_ERROR(connectAll(endpoints));
-  std::string table = absl::StrJoin(endpoints, "\n");
-  for (std::optional<Peer> &peer : peers)
-    if (peer && !sendText(zmq(), peer->control, header(WireKind::table), table))
-      return zmq().failed("telling ranks where all listen");
-  return absl::OkStatus();
-}
-
 absl::Status Meeting::join(double timeoutSeconds) {
   std::string first = absl::StrCat(place.host, ":", place.port), own;
   MESHWORK_ASSIGN_OR_RETURN(own, ownAddress());
   absl::StatusOr<ZmqSocket> door = context->connect("tcp://" + first);
   MESHWORK_RETURN_IF_ERROR(door.status());
-  if (!sendText(zmq(), *door, header(WireKind::hello),
+  if (!sendText(*door, header(WireKind::hello),
                 absl::StrCat(own, ":", context->portOf(*inbox))))
     return zmq().failed("telling rank 0 where this rank listens");
   auto begin = Clock::now();
@@ -225,14 +157,15 @@ absl::Status Meeting::join(double timeoutSeconds) {
       continue;
     token = header.token;
     MESHWORK_RETURN_IF_ERROR(connectAll(endpoints));
-    if (!sendText(zmq(), peers[0]->control, this->header(WireKind::ready), ""))
+    if (!sendText(peers[0]->control, this->header(WireKind::ready), ""))
       return zmq().failed("telling rank 0 that this rank is ready");
     return absl::OkStatus();
   }
   return absl::DeadlineExceededError(absl::StrCat(
       "rank ", place.rank, " has waited ", timeoutSeconds, " s for rank 0 at ",
       first, ": is MASTER_ADDR its host, does this host reach that port, and ",
-      "has every rank the same secret (MESHWORK_SECRET)?"));
+      "has every rank the same secret (MESHWORK_SECRET)?",
+      loopbackAdvice(place.host)));
 }
 
 absl::Status Meeting::connectAll(const std::vector<std::string> &endpoints) {

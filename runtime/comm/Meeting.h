@@ -87,7 +87,9 @@ private:
   absl::Status join(double timeoutSeconds); // the others
   absl::Status connectAll(const std::vector<std::string> &endpoints);
   bool wait(double seconds); // for a message
-  std::string missing(const std::vector<std::string> &endpoints) const;
+  absl::Status checkReach(const std::vector<std::string> &endpoints) const;
+  bool sendText(const ZmqSocket &to, const WireHeader &header,
+                const std::string &text) const;
 };
 
 } // namespace meshwork::runtime

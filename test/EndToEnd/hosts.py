@@ -18,6 +18,11 @@ def why_not():
     return None if tried.returncode == 0 else f"no namespaces of networks: {tried.stderr.strip()}"
 
 
+def knowing(path):
+    """Stands before a command that has this file for /etc/hosts."""
+    return ["unshare", "--mount", "sh", "-c", 'mount --bind "$0" /etc/hosts && exec "$@"', str(path)]
+
+
 class Host:
     """A network and a host name of its own."""
 

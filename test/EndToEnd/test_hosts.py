@@ -1,5 +1,6 @@
 """Ranks on several hosts, which are namespaces of networks on this machine: the bits of threads, also
 where a cable is cut for a moment; one that stays cut is named on both sides."""
+import re
 import time
 import unittest
 
@@ -107,6 +108,28 @@ class Hosts(unittest.TestCase):
             codes, said = Launched(self, [0], *command, *options, "--interface", "lo", size=4).finish()
             self.assertNotEqual(codes, [0])
             self.assertIn(needle, said)
+
+    def test_a_name_that_means_the_loopback(self):
+        """Debian writes such a line for a host's own name."""
+        for name, address in (("own", "127.0.1.1"), ("other", self.network.address(0))):
+            self.shell.write(name, f"127.0.0.1 localhost\n{address} first\n")
+
+        def run(files, *options):
+            within = {rank: [*self.how["within"][rank], *hosts.knowing(self.shell.path / files[rank // 2])]
+                      for rank in range(4)}
+            return Launched(self, range(4), RUN, "4.mwplan", *DATA, "--steps", "1", "--timeout", "4", *options,
+                            within=within, MASTER_ADDR="first").finish()
+        codes, said = run(["own", "own"])
+        self.assertEqual(codes, [RETRY] * 4, said)
+        advice = 'here MASTER_ADDR "first" means 127.0.1.1, this host itself (see /etc/hosts)'
+        for who in ("after 4 s ranks 2, 3 did not come", "rank 2 has waited 4 s", "rank 3 has waited 4 s"):
+            self.assertRegex(said, re.escape(who) + ".*" + re.escape(advice))
+        codes, said = run(["own", "other"])
+        self.assertEqual(codes, [SPEC] * 4, said)
+        self.assertIn("rank 1 can be reached from the host of rank 0 alone", said)
+        self.assertIn("ranks 2, 3 came from other hosts", said)
+        codes, said = run(["own", "other"], "--interface", "eth0")
+        self.assertEqual(codes, [0] * 4, said)
 
 
 if __name__ == "__main__":
