@@ -137,7 +137,8 @@ absl::Status Meeting::join(double timeoutSeconds) {
   absl::StatusOr<ZmqSocket> door = context->connect("tcp://" + first);
   MESHWORK_RETURN_IF_ERROR(door.status());
   if (!sendText(*door, header(WireKind::hello),
-                absl::StrCat(own, ":", context->portOf(*inbox))))
+                absl::StrCat(own, ":", context->portOf(*inbox), "\n",
+                             place.supervisor)))
     return zmq().failed("telling rank 0 where this rank listens");
   auto begin = Clock::now();
   for (double left = timeoutSeconds; left > 0;

@@ -16,6 +16,13 @@ struct MeetingPlace {
   uint16_t port = 0;
   std::optional<std::string> secret; // of the job
   std::string own; // where others reach this process; "": found out
+  /// What starts this process again when it fails (--restarts); "": nothing.
+  std::string supervisor;
+};
+
+/// Those that have come to rank 0, by rank.
+struct Arrivals {
+  std::vector<std::string> endpoints, supervisors;
 };
 
 enum class WireKind : uint32_t {
@@ -80,8 +87,9 @@ private:
   absl::StatusOr<std::set<std::string>> doors() const; // where it listens
   absl::StatusOr<std::string> ownAddress() const;      // where it is reached
   absl::Status lead(double timeoutSeconds);            // rank 0
-  absl::Status gather(double timeoutSeconds,
-                      std::vector<std::string> &endpoints);
+  absl::Status gather(double timeoutSeconds, Arrivals &all);
+  absl::Status admit(const WireHeader &header, const std::string &said,
+                     Arrivals &all) const;
   void tellAll(const std::vector<std::string> &endpoints,
                const absl::Status &why);
   absl::Status join(double timeoutSeconds); // the others

@@ -1,6 +1,7 @@
 // Rank 0's part of a meeting.
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_join.h"
+#include "absl/strings/str_split.h"
 #include "lib/Plan/StatusMacros.h"
 #include "runtime/comm/Address.h"
 #include "runtime/comm/Meeting.h"
@@ -62,48 +63,64 @@ void Meeting::tellAll(const std::vector<std::string> &endpoints,
       sendText(*peer, stop, std::string(why.message()));
 }
 
-absl::Status Meeting::gather(double timeoutSeconds,
-                             std::vector<std::string> &endpoints) {
+/// A rank that is started again takes the place of the process before it.
+absl::Status Meeting::admit(const WireHeader &header, const std::string &said,
+                            Arrivals &all) const {
+  std::pair<std::string, std::string> told =
+      absl::StrSplit(said, absl::MaxSplits('\n', 1));
+  auto &[endpoint, supervisor] = told;
+  std::string &known = all.endpoints[header.from],
+              &before = all.supervisors[header.from];
+  bool isAgain = !supervisor.empty() && supervisor == before;
+  absl::Status wrong;
+  if (header.size != place.size)
+    wrong = absl::InvalidArgumentError(absl::StrCat(
+        "rank ", header.from, " was started as one of ", header.size,
+        ", rank 0 as one of ", place.size, ": start all ranks the same way"));
+  else if (!known.empty() && !isAgain)
+    wrong = absl::InvalidArgumentError(
+        absl::StrCat("two processes say that they are rank ", header.from,
+                     ": start all ranks once"));
+  if (!wrong.ok()) {
+    all.endpoints.push_back(endpoint); // is told too
+    return wrong;
+  }
+  known = endpoint;
+  before = supervisor;
+  return absl::OkStatus();
+}
+
+absl::Status Meeting::gather(double timeoutSeconds, Arrivals &all) {
   auto begin = Clock::now();
-  for (uint32_t here = 1; here < place.size;) {
+  auto isMissing = [](const std::string &one) { return one.empty(); };
+  while (true) {
     double left = timeoutSeconds -
                   std::chrono::duration<double>(Clock::now() - begin).count();
-    std::vector<uint32_t> missing = ranksWhere(
-        endpoints, [](const std::string &one) { return one.empty(); });
+    std::vector<uint32_t> missing = ranksWhere(all.endpoints, isMissing);
+    if (missing.empty())
+      return checkReach(all.endpoints);
     if (left <= 0)
       return absl::DeadlineExceededError(absl::StrCat(
           "after ", timeoutSeconds, " s ", named(missing),
-          " did not come to rank 0 at ", endpoints[0],
+          " did not come to rank 0 at ", all.endpoints[0],
           ": did the launcher start them, and do they reach that port?",
           loopbackAdvice(place.host)));
     WireHeader header;
     ZmqFrame content(zmq());
     wait(left);
-    if (!receive(header, content) || header.kind != WireKind::hello)
-      continue;
-    std::string endpoint(content.data(), content.size());
-    bool isNew = endpoints[header.from].empty();
-    if (!isNew || header.size != place.size)
-      endpoints.push_back(endpoint); // is told too
-    if (header.size != place.size)
-      return absl::InvalidArgumentError(absl::StrCat(
-          "rank ", header.from, " was started as one of ", header.size,
-          ", rank 0 as one of ", place.size, ": start all ranks the same way"));
-    if (!isNew)
-      return absl::InvalidArgumentError(
-          absl::StrCat("two processes say that they are rank ", header.from,
-                       ": start all ranks once"));
-    endpoints[header.from] = std::move(endpoint);
-    ++here;
+    if (receive(header, content) && header.kind == WireKind::hello)
+      MESHWORK_RETURN_IF_ERROR(
+          admit(header, {content.data(), content.size()}, all));
   }
-  return checkReach(endpoints);
 }
 
 absl::Status Meeting::lead(double timeoutSeconds) {
-  std::vector<std::string> endpoints(place.size);
+  Arrivals all{std::vector<std::string>(place.size),
+               std::vector<std::string>(place.size)};
+  std::vector<std::string> &endpoints = all.endpoints;
   endpoints[0] =
       absl::StrCat(place.own.empty() ? place.host : place.own, ":", place.port);
-  if (absl::Status came = gather(timeoutSeconds, endpoints); !came.ok()) {
+  if (absl::Status came = gather(timeoutSeconds, all); !came.ok()) {
     tellAll(endpoints, came);
     return came;
   }

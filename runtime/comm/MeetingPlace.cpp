@@ -96,7 +96,9 @@ void readSlurm(Environment environment, MeetingPlace &place) {
 
 absl::StatusOr<std::optional<MeetingPlace>>
 meetingPlace(const Launch &launch, Environment environment) {
-  MeetingPlace place{launch.rank, launch.size, "", 0, std::nullopt, ""};
+  MeetingPlace place;
+  place.rank = launch.rank;
+  place.size = launch.size;
   if (environment("MASTER_ADDR") && environment("MASTER_PORT"))
     MESHWORK_RETURN_IF_ERROR(readMaster(environment, place));
   else if (environment("SLURM_STEP_NODELIST"))
@@ -107,6 +109,8 @@ meetingPlace(const Launch &launch, Environment environment) {
     place.host = "127.0.0.1";
   if (const char *port = environment("MESHWORK_PORT"))
     MESHWORK_ASSIGN_OR_RETURN(place.port, portOf("MESHWORK_PORT", port));
+  if (const char *supervisor = environment("MESHWORK_SUPERVISOR"))
+    place.supervisor = supervisor;
   MESHWORK_RETURN_IF_ERROR(readSecret(environment, place));
   return place;
 }

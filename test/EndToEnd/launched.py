@@ -46,9 +46,9 @@ class Launched:
         return [run.returncode for run in self.runs], "".join(said)
 
 
-def wait_for_steps(test, metrics, run):
+def wait_for_steps(test, metrics, run, steps=3):
     deadline = time.monotonic() + TIMEOUT_S
-    while not metrics.exists() or metrics.read_text().count("\n") < 3:
+    while not metrics.exists() or metrics.read_text().count("\n") < steps:
         test.assertLess(time.monotonic(), deadline, "no steps")
         if run.runs[0].poll() is not None:
             test.fail(f"it ended: {run.finish()}")

@@ -3,8 +3,8 @@ Hosts are this one under several names, which only root may give it."""
 import subprocess
 import unittest
 
+from launched import Launched
 from shell import BIN, Shell
-from test_sockets import Launched
 
 RUN = str(BIN / "meshwork-run")
 MAY_RENAME = subprocess.run(["unshare", "--uts", "true"], capture_output=True).returncode == 0

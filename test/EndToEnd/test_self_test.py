@@ -6,8 +6,8 @@ import socket
 import unittest
 
 from job import MPIRUN
+from launched import Launched
 from shell import BIN, CANNOT_CREATE, USAGE, Shell
-from test_sockets import Launched
 
 RUN = str(BIN / "meshwork-run")
 EMULATOR = BIN.parent / "emulator"

@@ -7,7 +7,8 @@ import subprocess
 import time
 import unittest
 
-from launched import COLLECTIVES, DATA, HALF_A_MINUTE, RETRY, RUN, Launched, compile_plans, forever, free_port
+from job import children_of
+from launched import COLLECTIVES, DATA, HALF_A_MINUTE, RETRY, RUN, Launched, compile_plans, forever, free_port, wait_for_steps
 from shell import SPEC, TIMEOUT_S, Shell
 
 TERMINATED, UNAVAILABLE = 143, 69
@@ -110,8 +111,8 @@ class Sockets(unittest.TestCase):
             self.refuse(UNAVAILABLE, "choose another port by MASTER_PORT or MESHWORK_PORT", [0], size=2,
                         port=taken.getsockname()[1])
 
-    def forever(self, *options):
-        return forever(self, 4, *options)
+    def forever(self, *options, **how):
+        return forever(self, 4, *options, **how)
 
     def test_a_killed_rank_is_named(self):
         run = self.forever()
@@ -134,6 +135,32 @@ class Sockets(unittest.TestCase):
         self.assertEqual([codes[i] for i in (0, 2, 3)], [RETRY] * 3, said)
         self.assertRegex(said, r"rank 1 did not arrive at .* within 2 s and does not answer")
         self.assertEqual(said.count("meshwork-run: error:"), 1, said)
+
+    def test_processes_that_are_started_again_meet_again(self):
+        """Each watches over itself (--restarts). One is killed, then the first; the end is that of a quiet run."""
+        command = RUN, "4.mwplan", *DATA, "--steps", "120", "--checkpoint-every", "10"
+        self.shell.must("meshwork-run", *command[1:], "--checkpoint", "quiet", "--save", "quiet.safetensors")
+        run = Launched(self, range(4), *command, "--checkpoint", "again", "--restarts", "3", "--save", "again.safetensors",
+                       "--metrics", "again.jsonl")
+        for rank, steps in ((2, 15), (0, 60)):
+            wait_for_steps(self, self.shell.path / "again.jsonl", run, steps)
+            os.kill(children_of(run.runs[rank].pid)[0], signal.SIGKILL)
+        codes, said = run.finish()
+        self.assertEqual(codes, WELL, said)
+        for told in ("rank 2: the run was killed by signal 9", "rank 0: the run was killed by signal 9",
+                     "rank 3: the run ended with exit code 75"):
+            self.assertIn(told, said)
+        self.assertEqual(*((self.shell.path / f"{name}.safetensors").read_bytes() for name in ("quiet", "again")))
+
+    def test_who_does_not_come_back_is_named(self):
+        """The last rank is not watched over: the others wait for it in vain, and their restarts are used up."""
+        watched = ["sh", "-c", 'exec "$@" --restarts 1', "sh"]
+        run = self.forever("--checkpoint", "gone", "--timeout", "4", within={rank: watched for rank in range(3)})
+        run.runs[3].kill()
+        codes, said = run.finish()
+        self.assertEqual(codes[:3], [RETRY] * 3, said)
+        self.assertIn("rank 3 did not come to rank 0", said)
+        self.assertIn("all 1 restarts are used up", said)
 
     def test_a_signal_ends_after_the_step_and_saves(self):
         run = self.forever("--save", "stopped.safetensors")

@@ -6,6 +6,7 @@
 #include "runtime/comm/Launch.h"
 #include "tools/meshwork-run/Ending.h"
 #include <algorithm>
+#include <array>
 #include <cerrno>
 #include <cmath>
 #include <csignal>
@@ -13,6 +14,7 @@
 #include <cstdlib>
 #include <cstring>
 #include <sys/prctl.h>
+#include <sys/random.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
@@ -40,7 +42,10 @@ sigset_t watchedSignals() {
 
 class Supervisor {
 public:
-  explicit Supervisor(RunOptions &options) : options(options) {
+  Supervisor(RunOptions &options, const std::optional<runtime::Launch> &launch)
+      : options(options),
+        who(launch ? absl::StrCat("rank ", launch->rank, ": ") : "") {
+    nameIt();
     sigset_t watched = watchedSignals();
     sigprocmask(SIG_BLOCK, &watched, &before);
   }
@@ -49,6 +54,7 @@ public:
   std::optional<int> run();
 
 private:
+  static void nameIt();
   std::optional<pid_t> start(const std::optional<uint64_t> &from);
   std::optional<Ending> watch(pid_t child, double forSeconds);
   void passOn(int signal, pid_t child);
@@ -57,14 +63,26 @@ private:
   void say(const std::string &text) const;
 
   RunOptions &options;
+  std::string who; // of several, "rank 3: "
   sigset_t before;
   uint32_t restarts = 0, failuresInARow = 0;
   std::optional<uint64_t> seen; // the newest checkpoint at the last failure
   int asked = 0;                // the signal that asked for the end
 };
 
+/// So that rank 0 tells a process that is started again from a second one that
+/// was started by mistake (MeetingPlace::supervisor).
+void Supervisor::nameIt() {
+  std::array<uint64_t, 2> name{};
+  if (::getrandom(name.data(), sizeof(name), 0) == sizeof(name))
+    ::setenv("MESHWORK_SUPERVISOR",
+             absl::StrCat(absl::Hex(name[0]), "-", absl::Hex(name[1])).c_str(),
+             1);
+}
+
 void Supervisor::say(const std::string &text) const {
-  std::fprintf(stderr, "meshwork-run: %s\n", printable(text).c_str());
+  std::fprintf(stderr, "meshwork-run: %s%s\n", who.c_str(),
+               printable(text).c_str());
   std::fflush(stderr);
 }
 
@@ -166,27 +184,29 @@ std::optional<int> Supervisor::run() {
 }
 } // namespace
 
-/// Whether ranks are processes of a launcher, which ends them all when one
-/// fails.
-static bool isLaunched(const RunOptions &options) {
-  if (options.transport == RunOptions::Transport::threads)
-    return false;
+/// The launch of ranks as processes; nothing of a run in one, or where its
+/// variables are wrong, which the run tells.
+static std::optional<runtime::Launch> launchOf(const RunOptions &options) {
   auto launch = runtime::detectLaunch(
       [](const char *name) -> const char * { return std::getenv(name); });
-  return options.transport == RunOptions::Transport::mpi || !launch.ok() ||
-         launch->isParallel;
+  if (options.transport == RunOptions::Transport::threads || !launch.ok())
+    return std::nullopt;
+  launch->hasManager |= options.transport == RunOptions::Transport::mpi;
+  return launch->isParallel || launch->hasManager ? std::optional(*launch)
+                                                  : std::nullopt;
 }
 
 std::optional<int> supervise(RunOptions &options) {
-  if (isLaunched(options)) {
-    std::fputs("meshwork-run: error: --restarts is for a run in one process; "
-               "here a launcher starts one a rank, and ends all when one "
-               "fails: leave --restarts out, and repeat the launcher's command "
-               "with --resume auto when it ends with 75\n",
+  std::optional<runtime::Launch> launch = launchOf(options);
+  if (launch && launch->hasManager) {
+    std::fputs("meshwork-run: error: --restarts is for a run in one process, "
+               "or in processes that find each other without MPI; MPI ends all "
+               "of them when one fails: leave --restarts out, and repeat the "
+               "launcher's command with --resume auto when it ends with 75\n",
                stderr);
     return static_cast<int>(ExitCode::usage);
   }
-  return Supervisor(options).run();
+  return Supervisor(options, launch).run();
 }
 
 bool StopRequests::isSecond() {
