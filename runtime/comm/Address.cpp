@@ -32,7 +32,8 @@ absl::StatusOr<Addresses> resolve(const std::string &host, uint16_t port) {
   if (int error = ::getaddrinfo(name.c_str(), absl::StrCat(port).c_str(),
                                 &hints, &found))
     return absl::UnavailableError(
-        absl::StrCat("MASTER_ADDR \"", host, "\": ", ::gai_strerror(error)));
+        absl::StrCat("the host of rank 0, \"", host,
+                     "\", is not found: ", ::gai_strerror(error)));
   return Addresses(found, &::freeaddrinfo);
 }
 

@@ -82,7 +82,9 @@ absl::Status readMaster(Environment environment, MeetingPlace &place) {
   return absl::OkStatus();
 }
 
-void readSlurm(Environment environment, MeetingPlace &place) {
+/// Slurm sorts its list. Rank 0 is elsewhere in a heterogeneous job, and where
+/// -m arbitrary or a hostfile says so.
+absl::Status readSlurm(Environment environment, MeetingPlace &place) {
   uint32_t job = 0, step = 0;
   for (auto [name, number] :
        {std::pair("SLURM_JOB_ID", &job), std::pair("SLURM_STEP_ID", &step)})
@@ -91,6 +93,13 @@ void readSlurm(Environment environment, MeetingPlace &place) {
   place.host = firstHost(environment("SLURM_STEP_NODELIST"));
   place.port = static_cast<uint16_t>(firstSlurmPort +
                                      (job * 64ull + step) % numSlurmPorts);
+  const char *here = environment("SLURMD_NODENAME");
+  if (place.rank == 0 && here && place.host != here)
+    return absl::InvalidArgumentError(absl::StrCat(
+        "srun put rank 0 on ", here, ", but the others look for it on ",
+        place.host, ", the first host of SLURM_STEP_NODELIST: set MASTER_ADDR=",
+        here, " and MASTER_PORT to a free port there"));
+  return absl::OkStatus();
 }
 } // namespace
 
@@ -102,7 +111,7 @@ meetingPlace(const Launch &launch, Environment environment) {
   if (environment("MASTER_ADDR") && environment("MASTER_PORT"))
     MESHWORK_RETURN_IF_ERROR(readMaster(environment, place));
   else if (environment("SLURM_STEP_NODELIST"))
-    readSlurm(environment, place);
+    MESHWORK_RETURN_IF_ERROR(readSlurm(environment, place));
   if (launch.size < 2 || place.host.empty())
     return std::nullopt;
   if (place.host == "localhost") // of two addresses all take this one

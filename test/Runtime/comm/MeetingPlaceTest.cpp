@@ -7,16 +7,17 @@ namespace meshwork::runtime {
 namespace {
 
 absl::StatusOr<std::optional<MeetingPlace>>
-placeOf(std::map<std::string, std::string> variables) {
+placeOf(std::map<std::string, std::string> variables, uint32_t rank) {
   return meetingPlace(
-      {true, 1, 4, "", false}, [&](const char *name) -> const char * {
+      {true, rank, 4, "", false}, [&](const char *name) -> const char * {
         auto found = variables.find(name);
         return found == variables.end() ? nullptr : found->second.c_str();
       });
 }
 
-std::string addressOf(std::map<std::string, std::string> variables) {
-  auto place = placeOf(std::move(variables));
+std::string addressOf(std::map<std::string, std::string> variables,
+                      uint32_t rank = 1) {
+  auto place = placeOf(std::move(variables), rank);
   if (!place.ok() || !*place)
     return place.ok() ? "nowhere" : std::string(place.status().message());
   return (*place)->host + ":" + std::to_string((*place)->port);
@@ -47,6 +48,24 @@ TEST(MeetingPlace, ofSrun) {
                          {"SLURM_JOB_ID", "2"},
                          {"SLURM_STEP_ID", "1"}}),
               std::string(host) + ":20129");
+}
+
+// Slurm names hosts in its own order, whichever of them rank 0 is on.
+TEST(MeetingPlace, ofSrunThatPutsRank0Elsewhere) {
+  std::map<std::string, std::string> step = {{"SLURM_STEP_NODELIST", "n[1-2]"},
+                                             {"SLURM_JOB_ID", "2"},
+                                             {"SLURM_STEP_ID", "1"},
+                                             {"SLURMD_NODENAME", "n1"}};
+  EXPECT_EQ(addressOf(step, 0), "n1:20129");
+  step["SLURMD_NODENAME"] = "n2";
+  EXPECT_EQ(addressOf(step, 1), "n1:20129");
+  EXPECT_EQ(addressOf(step, 0),
+            "srun put rank 0 on n2, but the others look for it on n1, the "
+            "first host of SLURM_STEP_NODELIST: set MASTER_ADDR=n2 and "
+            "MASTER_PORT to a free port there");
+  step["MASTER_ADDR"] = "n2";
+  step["MASTER_PORT"] = "7";
+  EXPECT_EQ(addressOf(step, 0), "n2:7");
 }
 
 TEST(MeetingPlace, badPorts) {
