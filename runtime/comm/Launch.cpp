@@ -107,6 +107,8 @@ Detection::read(const Launcher &launcher) const {
   if (!rank && !size)
     return std::nullopt;
   Launch launch{true, 0, 0, launcher.name, reaches(launcher)};
+  launch.isOldManager = launch.hasManager && launcher.reach == Reach::pmi &&
+                        !byMpirun && !hasPmix;
   if (!rank || !absl::SimpleAtoi(rank, &launch.rank))
     return badValue(launcher.rank, rank, sizeName);
   if (!sizeName)
@@ -127,7 +129,8 @@ absl::Status Detection::add(const Launcher &launcher, const Launch &now) {
         " of ", found.size, ", and ", launcher.rank, "=", now.rank, " of ",
         launcher.size, "=", now.size, "; unset the variables of one of them"));
   // A lone process without a process manager is a plain run.
-  if (!found.isParallel && (now.hasManager || now.size != 1))
+  bool isManaged = now.hasManager && !now.isOldManager;
+  if (!found.isParallel && (isManaged || now.size != 1))
     found = now;
   return absl::OkStatus();
 }

@@ -13,6 +13,7 @@ struct Launch {
   uint32_t rank = 0, size = 1; // 0: the launcher does not tell how many
   std::string source;          // "mpirun", for messages
   bool hasManager = false;     // by which processes of Open MPI find each other
+  bool isOldManager = false;   // PMI-1 or PMI-2: few builds of Open MPI know it
 
   /// "one of 4", "one of several"
   std::string asOne() const;

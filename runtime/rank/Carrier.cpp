@@ -9,6 +9,7 @@
 #include "runtime/comm/SocketMessages.h"
 #include "runtime/comm/World.h"
 #include <cstdlib>
+#include <optional>
 
 namespace meshwork::runtime {
 namespace {
@@ -73,18 +74,21 @@ absl::Status refuseInterface(const RunOptions &options) {
 absl::StatusOr<Messages *> carrierOf(const Launch &launch,
                                      const RunOptions &options,
                                      std::string &warning) {
-  if (!launch.isParallel || launch.hasManager) {
-    MESHWORK_RETURN_IF_ERROR(refuseInterface(options));
-    return MpiMessages::start(World::numLanes);
-  }
-  absl::StatusOr<std::optional<MeetingPlace>> place =
-      meetingPlace(launch, environment);
-  if (!place.ok())
-    return config(place.status());
   bool byMpi = options.transport == RunOptions::Transport::mpi;
-  if (*place && !byMpi)
-    return bySockets(**place, options, warning);
-  return config(noWay(launch, byMpi));
+  std::optional<MeetingPlace> place;
+  if (launch.isParallel && !byMpi &&
+      (!launch.hasManager || launch.isOldManager)) {
+    auto found = meetingPlace(launch, environment);
+    if (!found.ok())
+      return config(found.status());
+    place = *std::move(found);
+  }
+  if (place)
+    return bySockets(*place, options, warning);
+  if (launch.isParallel && !launch.hasManager)
+    return config(noWay(launch, byMpi));
+  MESHWORK_RETURN_IF_ERROR(refuseInterface(options));
+  return MpiMessages::start(World::numLanes);
 }
 
 } // namespace meshwork::runtime

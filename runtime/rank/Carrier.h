@@ -8,7 +8,9 @@
 namespace meshwork::runtime {
 
 /// MPI where its processes find each other by it, else sockets where they know
-/// a place to meet. `warning` becomes what is to be told of them.
+/// a place to meet. Under an old manager sockets come first: most builds of
+/// Open MPI do not know it, and MPI_Init ends the process. `warning` becomes
+/// what is to be told of them.
 absl::StatusOr<Messages *> carrierOf(const Launch &launch,
                                      const RunOptions &options,
                                      std::string &warning);

@@ -113,6 +113,12 @@ TEST(Launch, oneProcessOfAnyLauncherIsAPlainRun) {
                        {"MPI_LOCALRANKID", "0"},
                        {"MPI_LOCALNRANKS", "1"}})
                    ->isParallel);
+  // srun --mpi=pmi2
+  EXPECT_FALSE(detect({{"SLURM_PROCID", "0"},
+                       {"SLURM_STEP_NUM_TASKS", "1"},
+                       {"PMI_RANK", "0"},
+                       {"PMI_SIZE", "1"}})
+                   ->isParallel);
   EXPECT_FALSE(
       detect({{"MPI_LOCALRANKID", "0"}, {"MPI_LOCALNRANKS", "1"}})->isParallel);
 }
@@ -141,8 +147,10 @@ TEST(Launch, srunWithAManagerOfItsOwn) {
     auto launch = detect(step);
     EXPECT_EQ(launch->source, "srun");
     EXPECT_EQ(launch->size, 3u);
-    EXPECT_TRUE(launch->hasManager);
+    EXPECT_TRUE(launch->hasManager && launch->isOldManager);
   }
+  step["PMIX_RANK"] = "1";
+  EXPECT_FALSE(detect(step)->isOldManager);
 }
 
 void refuse(std::map<std::string, std::string> variables,
