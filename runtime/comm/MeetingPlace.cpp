@@ -14,6 +14,9 @@ namespace {
 using Environment = absl::FunctionRef<const char *(const char *)>;
 // Below those that systems give to connections.
 constexpr uint32_t firstSlurmPort = 20000, numSlurmPorts = 12000;
+/// Between the ports of a job's steps; jobs of the same time are close to each
+/// other.
+constexpr uint64_t apart = 7919;
 constexpr size_t longestSecret = 4096;
 
 absl::StatusOr<uint16_t> portOf(const char *name, const char *value,
@@ -92,7 +95,7 @@ absl::Status readSlurm(Environment environment, MeetingPlace &place) {
       (void)absl::SimpleAtoi(value, number);
   place.host = firstHost(environment("SLURM_STEP_NODELIST"));
   place.port = static_cast<uint16_t>(firstSlurmPort +
-                                     (job * 64ull + step) % numSlurmPorts);
+                                     (job + apart * step) % numSlurmPorts);
   const char *here = environment("SLURMD_NODENAME");
   if (place.rank == 0 && here && place.host != here)
     return absl::InvalidArgumentError(absl::StrCat(

@@ -47,7 +47,7 @@ TEST(MeetingPlace, ofSrun) {
     EXPECT_EQ(addressOf({{"SLURM_STEP_NODELIST", list},
                          {"SLURM_JOB_ID", "2"},
                          {"SLURM_STEP_ID", "1"}}),
-              std::string(host) + ":20129");
+              std::string(host) + ":27921");
 }
 
 // Slurm names hosts in its own order, whichever of them rank 0 is on.
@@ -56,9 +56,9 @@ TEST(MeetingPlace, ofSrunThatPutsRank0Elsewhere) {
                                              {"SLURM_JOB_ID", "2"},
                                              {"SLURM_STEP_ID", "1"},
                                              {"SLURMD_NODENAME", "n1"}};
-  EXPECT_EQ(addressOf(step, 0), "n1:20129");
+  EXPECT_EQ(addressOf(step, 0), "n1:27921");
   step["SLURMD_NODENAME"] = "n2";
-  EXPECT_EQ(addressOf(step, 1), "n1:20129");
+  EXPECT_EQ(addressOf(step, 1), "n1:27921");
   EXPECT_EQ(addressOf(step, 0),
             "srun put rank 0 on n2, but the others look for it on n1, the "
             "first host of SLURM_STEP_NODELIST: set MASTER_ADDR=n2 and "
