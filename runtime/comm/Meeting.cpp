@@ -76,15 +76,15 @@ absl::StatusOr<std::set<std::string>> Meeting::doors() const {
 absl::Status Meeting::listen() {
   std::set<std::string> all;
   MESHWORK_ASSIGN_OR_RETURN(all, doors());
-  absl::StatusOr<ZmqSocket> socket =
+  absl::StatusOr<ZmqContext::Inbox> listening =
       context->listen(all, place.rank == 0 ? place.port : 0);
-  if (!socket.ok())
+  if (!listening.ok())
     return place.rank == 0
                ? absl::FailedPreconditionError(absl::StrCat(
-                     socket.status().message(),
+                     listening.status().message(),
                      "; choose another port by MASTER_PORT or MESHWORK_PORT"))
-               : socket.status();
-  inbox = *std::move(socket);
+               : listening.status();
+  inbox = *std::move(listening);
   return absl::OkStatus();
 }
 
@@ -101,13 +101,13 @@ bool Meeting::sendText(const ZmqSocket &to, const WireHeader &header,
 
 /// Or for a second: who calls it looks again.
 bool Meeting::wait(double seconds) {
-  zmq_pollitem_t item{inbox->get(), 0, ZMQ_POLLIN, 0};
+  zmq_pollitem_t item{inbox->socket.get(), 0, ZMQ_POLLIN, 0};
   long ms = static_cast<long>(std::clamp(seconds, 0.0, 1.0) * 1000);
   return zmq().poll(&item, 1, ms) > 0;
 }
 
 bool Meeting::receive(WireHeader &header, ZmqFrame &content) {
-  void *socket = inbox->get();
+  void *socket = inbox->socket.get();
   while (true) {
     ZmqFrame sender(zmq()), first(zmq()), rest(zmq());
     if (!sender.receive(socket))
@@ -137,7 +137,7 @@ absl::Status Meeting::join(double timeoutSeconds) {
   absl::StatusOr<ZmqSocket> door = context->connect("tcp://" + first);
   MESHWORK_RETURN_IF_ERROR(door.status());
   if (!sendText(*door, header(WireKind::hello),
-                absl::StrCat(own, ":", context->portOf(*inbox), "\n",
+                absl::StrCat(own, ":", context->portOf(inbox->socket), "\n",
                              place.supervisor)))
     return zmq().failed("telling rank 0 where this rank listens");
   auto begin = Clock::now();
@@ -178,8 +178,8 @@ absl::Status Meeting::connectAll(const std::vector<std::string> &endpoints) {
     MESHWORK_RETURN_IF_ERROR(data.status());
     absl::StatusOr<ZmqSocket> control = context->connect(endpoint);
     MESHWORK_RETURN_IF_ERROR(control.status());
-    absl::StatusOr<ZmqSocket> monitor =
-        context->monitor(*control, absl::StrCat("rank-", rank));
+    absl::StatusOr<ZmqSocket> monitor = context->monitor(
+        *control, absl::StrCat("rank-", rank), ZMQ_EVENT_DISCONNECTED);
     MESHWORK_RETURN_IF_ERROR(monitor.status());
     peers[rank] =
         Peer{*std::move(data), *std::move(control), *std::move(monitor)};

@@ -31,6 +31,7 @@ enum class WireKind : uint32_t {
   stop,  // or why nobody begins; its tag is the status's code
   ready, // to rank 0: this rank knows
   go,    // from rank 0: all know
+  here,  // on each connection, the first
   eager, // a small message
   offer, // of a large one
   take,  // which may come now
@@ -72,13 +73,17 @@ public:
   std::array<uint64_t, 2> token{};
   std::unique_ptr<ZmqContext> context;
   std::vector<std::optional<Peer>> peers; // by rank
-  std::optional<ZmqSocket> inbox;
+  std::optional<ZmqContext::Inbox> inbox;
 
   /// A message whose header has the form and the token of this start; false
   /// when none is there. Others are dropped.
   bool receive(WireHeader &header, ZmqFrame &content);
   /// Of a message of this rank.
   WireHeader header(WireKind kind) const;
+  bool sendText(const ZmqSocket &to, const WireHeader &header,
+                const std::string &text) const;
+  /// All are connected: strangers no longer can be.
+  void closeDoors() { inbox->close(zmq()); }
   /// What still leaves has `lingerMs`: of peers that are gone nobody takes it.
   void close(int lingerMs);
 
@@ -96,8 +101,6 @@ private:
   absl::Status connectAll(const std::vector<std::string> &endpoints);
   bool wait(double seconds); // for a message
   absl::Status checkReach(const std::vector<std::string> &endpoints) const;
-  bool sendText(const ZmqSocket &to, const WireHeader &header,
-                const std::string &text) const;
 };
 
 } // namespace meshwork::runtime

@@ -9,12 +9,13 @@ namespace meshwork::runtime {
 namespace {
 /// Of a large message: what is copied out of it while more comes.
 constexpr size_t partBytes = 256 << 10;
+constexpr uint32_t connectionsOfPeer = 2;
 } // namespace
 
 void SocketMessages::run() {
   std::vector<zmq_pollitem_t> items = {
       {nullptr, wake, ZMQ_POLLIN, 0},
-      {meeting->inbox->get(), 0, ZMQ_POLLIN, 0}};
+      {meeting->inbox->socket.get(), 0, ZMQ_POLLIN, 0}};
   std::vector<uint32_t> watched;
   for (uint32_t peer = 0; peer < count; ++peer)
     if (meeting->peers[peer]) {
@@ -145,7 +146,10 @@ void SocketMessages::take(const WireHeader &from, const ZmqFrame &content) {
   case WireKind::ready:
     return addReady();
   case WireKind::go:
-    mayBegin = true;
+    return begin();
+  case WireKind::here:
+    if (++numHere == connectionsOfPeer * (count - 1))
+      meeting->closeDoors();
     return;
   default:
     return;
@@ -214,9 +218,18 @@ void SocketMessages::takeData(const WireHeader &from, const ZmqFrame &content) {
 void SocketMessages::addReady() {
   if (++numReady != count)
     return;
-  mayBegin = true;
+  begin();
   for (uint32_t peer = 1; peer < count; ++peer)
     outbox.push_front({peer, header(WireKind::go), {}});
+}
+
+/// All know the token of this start.
+void SocketMessages::begin() {
+  mayBegin = true;
+  for (const std::optional<Meeting::Peer> &peer : meeting->peers)
+    if (peer)
+      for (const ZmqSocket *socket : {&peer->data, &peer->control})
+        meeting->sendText(*socket, header(WireKind::here), "");
 }
 
 /// The end of a connection that nobody announced is that of a process.

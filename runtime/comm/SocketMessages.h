@@ -98,6 +98,7 @@ private:
   void arrive(const WireHeader &from, const ZmqFrame &content);
   void watch(uint32_t peer);
   void addReady();
+  void begin();
   void sendData(const Out &out, const Meeting::Peer &peer);
   void closeUnreachable();
   static void sent(void *data, void *request);
@@ -117,6 +118,7 @@ private:
   std::map<Key, std::deque<Arrival>> arrived;
   std::vector<bool> saidGoodbye; // or are known to be gone
   uint32_t numReady = 1;         // of rank 0
+  uint32_t numHere = 0;          // connections of others
   bool mayBegin = false, hasEnded = false;
   uint64_t next = 1; // number of an offer
   absl::Status broken;

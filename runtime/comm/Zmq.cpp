@@ -4,6 +4,8 @@
 #include "lib/Plan/StatusMacros.h"
 #include <algorithm>
 #include <cstring>
+#include <linux/filter.h>
+#include <sys/socket.h>
 
 namespace meshwork::runtime {
 namespace {
@@ -75,18 +77,36 @@ absl::StatusOr<ZmqSocket> ZmqContext::make(int type) {
   return socket;
 }
 
-absl::StatusOr<ZmqSocket> ZmqContext::listen(const std::set<std::string> &hosts,
-                                             uint16_t port) {
+absl::StatusOr<ZmqContext::Inbox>
+ZmqContext::listen(const std::set<std::string> &hosts, uint16_t port) {
   absl::StatusOr<ZmqSocket> socket = make(ZMQ_ROUTER);
   MESHWORK_RETURN_IF_ERROR(socket.status());
   socket->set(ZMQ_BACKLOG, mostPending);
+  absl::StatusOr<ZmqSocket> doors =
+      monitor(*socket, "doors", ZMQ_EVENT_LISTENING);
+  MESHWORK_RETURN_IF_ERROR(doors.status());
   for (const std::string &host : hosts) {
     std::string endpoint = absl::StrCat(
         "tcp://", host, ":", port == 0 ? std::string("*") : absl::StrCat(port));
     if (zmq.bind(socket->get(), endpoint.c_str()) != 0)
       return zmq.failed(absl::StrCat("listening at ", endpoint));
   }
-  return socket;
+  return Inbox{*std::move(socket), *std::move(doors)};
+}
+
+/// By a filter that drops all that comes to the sockets that listen, since
+/// zmq_unbind would end what they have accepted. Where the system refuses it,
+/// the doors stay open.
+void ZmqContext::Inbox::close(const ZmqLibrary &zmq) {
+  sock_filter dropAll = BPF_STMT(BPF_RET | BPF_K, 0);
+  sock_fprog filter{1, &dropAll};
+  ZmqFrame event(zmq), address(zmq);
+  while (event.receive(doors.get()) && address.receive(doors.get())) {
+    int32_t file = -1; // behind the event's number
+    std::memcpy(&file, event.data() + sizeof(uint16_t), sizeof(file));
+    (void)::setsockopt(file, SOL_SOCKET, SO_ATTACH_FILTER, &filter,
+                       sizeof(filter));
+  }
 }
 
 absl::StatusOr<ZmqSocket> ZmqContext::connect(const std::string &endpoint) {
@@ -97,11 +117,10 @@ absl::StatusOr<ZmqSocket> ZmqContext::connect(const std::string &endpoint) {
   return socket;
 }
 
-absl::StatusOr<ZmqSocket> ZmqContext::monitor(const ZmqSocket &of,
-                                              const std::string &name) {
+absl::StatusOr<ZmqSocket>
+ZmqContext::monitor(const ZmqSocket &of, const std::string &name, int events) {
   std::string endpoint = "inproc://" + name;
-  if (zmq.socket_monitor(of.get(), endpoint.c_str(), ZMQ_EVENT_DISCONNECTED) !=
-      0)
+  if (zmq.socket_monitor(of.get(), endpoint.c_str(), events) != 0)
     return zmq.failed("watching a connection");
   ZmqSocket socket(zmq, zmq.socket(context, ZMQ_PAIR));
   if (!socket.get() || zmq.connect(socket.get(), endpoint.c_str()) != 0)

@@ -85,15 +85,20 @@ public:
   /// All sockets are closed; waits for what they still send.
   ~ZmqContext() { zmq.ctx_term(context); }
 
-  /// Receives from all, at a port of these addresses; 0: any that is free, of
-  /// one address.
-  absl::StatusOr<ZmqSocket> listen(const std::set<std::string> &hosts,
-                                   uint16_t port);
+  /// Receives from all.
+  struct Inbox {
+    ZmqSocket socket, doors;
+    /// Nobody else can connect; who has stays.
+    void close(const ZmqLibrary &zmq);
+  };
+  /// At a port of these addresses; 0: any that is free, of one address.
+  absl::StatusOr<Inbox> listen(const std::set<std::string> &hosts,
+                               uint16_t port);
   /// Sends to one, which may come later.
   absl::StatusOr<ZmqSocket> connect(const std::string &endpoint);
-  /// Tells when the connection of `of` ends.
+  /// Tells of these events of `of`.
   absl::StatusOr<ZmqSocket> monitor(const ZmqSocket &of,
-                                    const std::string &name);
+                                    const std::string &name, int events);
   /// Where a socket listens.
   uint16_t portOf(const ZmqSocket &socket) const;
 

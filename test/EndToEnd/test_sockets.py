@@ -12,6 +12,7 @@ from launched import COLLECTIVES, DATA, HALF_A_MINUTE, RETRY, RUN, Launched, com
 from shell import SPEC, TIMEOUT_S, Shell
 
 TERMINATED, UNAVAILABLE = 143, 69
+READY = b"\x04\x1c\x05READY\x0bSocket-Type\x00\x00\x00\x06DEALER"  # of ZeroMQ
 WELL, ENDED = [0] * 4, [TERMINATED, 0, 0, 0]  # one tells
 
 
@@ -170,27 +171,37 @@ class Sockets(unittest.TestCase):
         self.assertTrue((self.shell.path / "stopped.safetensors").exists(), said)
 
     def test_strangers_change_nothing(self):
-        """Connections that stay open, some of which say something."""
-        run = self.forever()
-        handles = lambda: len(os.listdir(f"/proc/{run.runs[0].pid}/fd"))
-        before = handles()
-        strangers = []
-        for i in range(300):
-            one = socket.create_connection(("127.0.0.1", run.port), timeout=5)
-            if i % 3:
-                one.sendall(os.urandom(100) if i % 3 == 1 else b"\xff" + bytes(8) + b"\x7f\x03\x00NULL" + bytes(60))
-            strangers.append(one)
-        # Five seconds for those that say nothing that it knows.
+        """Connections that come before the ranks, some of which say something. Later ones do not come in."""
+        command = RUN, "4.mwplan", *DATA, "--steps", "1000000", "--metrics", "strangers.jsonl"
+        first = Launched(self, [0], *command, size=4)
+        handles = lambda: len(os.listdir(f"/proc/{first.runs[0].pid}/fd"))
+        strangers = [self.stranger(first.port, i) for i in range(300)]
+        others = Launched(self, [1, 2, 3], *command, size=4, port=first.port)
+        wait_for_steps(self, self.shell.path / "strangers.jsonl", first)
+        with self.assertRaises(TimeoutError):
+            socket.create_connection(("127.0.0.1", first.port), timeout=1)
+        # Five seconds for those that say nothing that it knows; a hundred speak ZeroMQ's protocol.
         deadline = time.monotonic() + TIMEOUT_S
-        while handles() > before + 10:
+        while handles() > 200:
             self.assertLess(time.monotonic(), deadline, "connections of strangers stay open")
             time.sleep(0.2)
-        self.assertIsNone(run.runs[0].poll())
         for one in strangers:
             one.close()
-        run.runs[0].send_signal(signal.SIGTERM)
-        codes, said = run.finish()
-        self.assertEqual(codes, ENDED, said)
+        first.runs[0].send_signal(signal.SIGTERM)
+        self.assertEqual(first.finish()[0] + others.finish()[0], ENDED)
+
+    def stranger(self, port, number):
+        deadline = time.monotonic() + TIMEOUT_S
+        while True:
+            try:
+                one = socket.create_connection(("127.0.0.1", port), timeout=5)
+                break
+            except ConnectionRefusedError:  # not there yet
+                self.assertLess(time.monotonic(), deadline)
+                time.sleep(0.05)
+        self.addCleanup(one.close)
+        one.sendall((b"", os.urandom(100), b"\xff" + bytes(8) + b"\x7f\x03\x00NULL" + bytes(48) + READY)[number % 3])
+        return one
 
 
 if __name__ == "__main__":
