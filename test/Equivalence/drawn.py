@@ -144,6 +144,7 @@ class Training:
 
 class Layout:
     """Who computes it."""
+    launcher = ()  # of ranks that are processes
 
     def __init__(self, draw, model, training, device="cpu", most_ranks=MOST_RANKS):
         self.model, self.training, self.device = model, training, device

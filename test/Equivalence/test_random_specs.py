@@ -15,7 +15,9 @@ to a quarter of a gradient's norm where heads have two elements. There only what
 left out by whole ranks shows.
 """
 import os
+import pathlib
 import random
+import sys
 import unittest
 
 import numpy as np
@@ -31,6 +33,8 @@ TOLERANCE = {"f32": 2.0 ** -12, "bf16": 2.0 ** -1}
 LOSS_TOLERANCE = {"f32": 2.0 ** -12, "bf16": 2.0 ** -6}
 OF_ALL = 1e-3  # a tensor's norm counts as this share of the norm of all, at least
 RATE = "1e-2"
+# Of ranks that are processes: by MPI, by sockets.
+LAUNCHERS = same_bits.MPIRUN, [sys.executable, str(pathlib.Path(__file__).with_name("launch.py"))]
 TOKENS = configs.corpus(vocabulary=128)
 
 
@@ -52,7 +56,10 @@ class RandomSpecs(unittest.TestCase):
             draw = random.Random(seed)
             model = drawn.Model(draw, layout.get("device", "cpu"))
             training = drawn.Training(draw)
-            yield seed, draw, model, training, drawn.Layout(draw, model, training, **layout)
+            made = drawn.Layout(draw, model, training, **layout)
+            if made.device == "cpu" and 1 < made.ranks <= 4:
+                made.launcher = [*LAUNCHERS[seed % 2], str(made.ranks)]
+            yield seed, draw, model, training, made
 
     def plan(self, model, spec, may_be_refused=False):
         """None where it is refused."""
@@ -89,9 +96,7 @@ class RandomSpecs(unittest.TestCase):
             return
         # Weights that differ in the last bit may be rounded to other 8 bits.
         steps = 1 if self.goes_by_signs(training) or training.weights else 2
-        by_mpi = layout.device == "cpu" and 1 < layout.ranks <= 4
-        launcher = [*same_bits.MPIRUN, str(layout.ranks)] if by_mpi else ()
-        run = self.train(plan, layout.options, steps, launcher)
+        run = self.train(plan, layout.options, steps, layout.launcher)
         one = self.train(self.plan(model, training), training.options, steps)
         self.compare(run, one, training)
         if training.compute == "f32":  # else scores are rounded, and others chosen
