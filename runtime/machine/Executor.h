@@ -10,7 +10,9 @@
 #include "runtime/comm/Transport.h"
 #include "runtime/machine/Cpus.h"
 #include <algorithm>
+#include <functional>
 #include <optional>
+#include <string>
 #include <utility>
 
 namespace meshwork::runtime {
@@ -192,7 +194,7 @@ struct ExecutorSetup {
 
 struct DeviceOptions {
   uint32_t ranks = 1;            // of this process
-  uint32_t process = 0;          // its number among those of this machine
+  uint32_t process = 0;          // its number among those of the run
   uint32_t processesHere = 1;    // of this run on this machine
   double timeoutSeconds = 60;    // for a rank, or work of a GPU
   bool shareGpu = false;         // all ranks of this machine on one GPU
@@ -204,6 +206,9 @@ struct DeviceOptions {
   bool noWgmmaAttention = false; // GPUs: are not to run these
   uint32_t ncclMaxCtas = 0;      // GPUs: of collectives beside products; 0: any
   bool ncclRegister = false;     // GPUs: NCCL knows the plan's memory
+  /// What each process of the run tells, by number.
+  std::function<absl::StatusOr<std::vector<std::string>>(const std::string &)>
+      exchange = [](const std::string &mine) { return std::vector{mine}; };
 };
 
 /// What a plan needs of this machine: opened, checked and loaded once for all

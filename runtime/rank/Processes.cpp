@@ -145,12 +145,10 @@ Processes::shareCores(uint32_t ranks, const RunOptions &options) {
   uint32_t mine = 0, leader = 0;
   sharers = 0;
   const std::string &here = (*machines)[world->rank()];
-  neighbours = number = 0;
+  neighbours = 0;
   for (uint32_t rank = 0; rank < machines->size(); ++rank) {
     hostOfRank[rank] = hostOf((*machines)[rank]);
-    bool isHere = hostOfRank[rank] == hostOf(here);
-    neighbours += isHere;
-    number += isHere && rank < world->rank();
+    neighbours += hostOfRank[rank] == hostOf(here);
     if ((*machines)[rank] != here)
       continue;
     mine += rank < world->rank();
@@ -205,7 +203,7 @@ std::string Processes::coresWarning(const RunOptions &options) const {
 DeviceOptions Processes::deviceOptions(uint32_t ranks,
                                        const RunOptions &options) const {
   return {world ? 1 : ranks,
-          number,
+          rank(),
           neighbours,
           options.timeoutSeconds,
           options.shareGpu,
@@ -216,7 +214,8 @@ DeviceOptions Processes::deviceOptions(uint32_t ranks,
           options.wgmmaAttention,
           options.noWgmmaAttention,
           static_cast<uint32_t>(options.ncclMaxCtas),
-          options.ncclRegister};
+          options.ncclRegister,
+          [this](const std::string &mine) { return exchange(mine); }};
 }
 
 std::shared_ptr<Transport>

@@ -81,8 +81,8 @@ private:
   World *world = nullptr;
   MessageTransport *transport = nullptr;
   std::string launcher, open;
-  uint32_t neighbours = 1, number = 0; // processes of this machine, this one
-  uint32_t sharers = 1;                // ranks on the cores of this process
+  uint32_t neighbours = 1; // processes of this machine
+  uint32_t sharers = 1;    // ranks on the cores of this process
   std::vector<std::string> hostOfRank;
   CoreClaims claims;
   bool agreed = false; // on the end

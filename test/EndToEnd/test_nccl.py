@@ -9,6 +9,7 @@ import subprocess
 import unittest
 
 from job import MPIRUN, Job
+from launched import Launched
 from shell import BIN, ENVIRONMENT, TIMEOUT_S, Shell
 
 RETRY = 75
@@ -55,6 +56,18 @@ class Nccl(unittest.TestCase):
     def testSameBitsBetweenProcesses(self):
         shared = self.train("shared", RUN, "zero3.mwplan", "--share-gpu")
         self.assertEqual(self.train("mpi", *MPIRUN, "-n", "2", RUN, "zero3.mwplan"), shared)
+
+    def testProcessesThatSeeOneGpuEach(self):
+        """Each its own, as `srun --gpus-per-task=1` does it; or all the same one."""
+        shared = self.train("shared", RUN, "zero3.mwplan", "--share-gpu")
+        command = RUN, "zero3.mwplan", *OPTIONS, "--steps", "2", "--save", "own.safetensors"
+        codes, said = Launched(self, range(2), *command, **EMULATED,
+                               more={rank: {"CUDA_VISIBLE_DEVICES": rank + 1} for rank in range(2)}).finish()
+        self.assertEqual(codes, [0, 0], said)
+        self.assertEqual((self.shell.path / "own.safetensors").read_bytes(), shared)
+        codes, said = Launched(self, range(2), *command, **EMULATED, CUDA_VISIBLE_DEVICES=1).finish()
+        self.assertNotIn(0, codes)
+        self.assertIn("2 ranks on this machine need as many GPUs, there is 1", said)
 
     def job(self, *options):
         return Job(self, self.shell.path, 2, "zero3.mwplan", *OPTIONS, *options, env={**ENVIRONMENT, **EMULATED})

@@ -1,5 +1,9 @@
 #include "runtime/device/cuda/CudaDevice.h"
+#include "absl/algorithm/container.h"
+#include "absl/strings/escaping.h"
 #include "absl/strings/str_cat.h"
+#include "absl/strings/str_join.h"
+#include "absl/strings/str_split.h"
 #include "lib/Plan/Checked.h"
 #include "lib/Plan/Programs.h"
 #include "lib/Plan/StatusMacros.h"
@@ -13,23 +17,34 @@
 namespace meshwork::runtime::cuda {
 using plan::checkedAdd;
 
+static absl::Status tooFewGpus(uint64_t needed, size_t devices) {
+  return absl::FailedPreconditionError(absl::StrCat(
+      needed, " ranks on this machine need as many GPUs, there ",
+      devices == 1 ? "is " : "are ", devices,
+      ": use more machines, compile for fewer ranks, or for a check of the "
+      "plan run all ranks on one GPU, slowly, with --share-gpu"));
+}
+
 absl::StatusOr<std::vector<int>> chooseGpus(const DeviceOptions &options,
-                                            int devices, bool isBound) {
+                                            absl::Span<const GpuNames> seen) {
   if (options.shareGpu)
     return std::vector<int>(options.ranks, 0);
-  if (options.processesHere > 1 && isBound && devices == 1)
-    return std::vector<int>{0};
-  uint64_t needed = uint64_t{options.ranks} * options.processesHere;
-  if (needed > static_cast<uint64_t>(devices))
-    return absl::FailedPreconditionError(absl::StrCat(
-        needed, " ranks on this machine need as many GPUs, there ",
-        devices == 1 ? "is " : "are ", devices,
-        ": use more machines, compile for fewer ranks, or for a check of the "
-        "plan run all ranks on one GPU, slowly, with --share-gpu"));
+  const GpuNames &mine = seen[options.process];
   std::vector<int> chosen;
-  for (uint32_t i = 0; i < options.ranks; ++i)
-    chosen.push_back(static_cast<int>(options.process * options.ranks + i));
-  return chosen;
+  std::set<std::string> taken;
+  for (const GpuNames &its : seen.first(options.process + 1)) {
+    chosen.clear();
+    for (size_t i = 0; i < its.size() && chosen.size() < options.ranks; ++i)
+      if (taken.insert(its[i]).second)
+        chosen.push_back(static_cast<int>(i));
+  }
+  if (chosen.size() == options.ranks)
+    return chosen;
+  auto seesMine = [&](const GpuNames &its) {
+    return absl::c_find_first_of(its, mine) != its.end();
+  };
+  return tooFewGpus(options.ranks * absl::c_count_if(seen, seesMine),
+                    mine.size());
 }
 
 /// The most channels and axes that a program has collectives on: a rank's
@@ -79,11 +94,33 @@ CudaDevice::open(const plan::Plan &plan, const DeviceOptions &options) {
   return device;
 }
 
+/// The names of the GPUs that each process of the run sees.
+static absl::StatusOr<std::vector<GpuNames>>
+seenGpus(const Driver &driver, const DeviceOptions &options) {
+  GpuNames mine;
+  for (int i = 0; i < driver.devices; ++i) {
+    Device device = 0;
+    Uuid uuid{};
+    MESHWORK_RETURN_IF_ERROR(
+        driver.check(driver.deviceGet(&device, i), "cuDeviceGet"));
+    MESHWORK_RETURN_IF_ERROR(driver.check(driver.deviceGetUuid(&uuid, device),
+                                          "cuDeviceGetUuid_v2"));
+    mine.push_back(absl::BytesToHexString(absl::string_view(
+        reinterpret_cast<const char *>(uuid.data()), uuid.size())));
+  }
+  std::vector<std::string> told;
+  MESHWORK_ASSIGN_OR_RETURN(told, options.exchange(absl::StrJoin(mine, " ")));
+  std::vector<GpuNames> seen;
+  for (const std::string &text : told)
+    seen.push_back(absl::StrSplit(text, ' ', absl::SkipEmpty()));
+  return seen;
+}
+
 absl::Status CudaDevice::openGpus() {
-  bool isBound = std::getenv("CUDA_VISIBLE_DEVICES") != nullptr;
+  std::vector<GpuNames> seen;
+  MESHWORK_ASSIGN_OR_RETURN(seen, seenGpus(driver, options));
   std::vector<int> chosen;
-  MESHWORK_ASSIGN_OR_RETURN(chosen,
-                            chooseGpus(options, driver.devices, isBound));
+  MESHWORK_ASSIGN_OR_RETURN(chosen, chooseGpus(options, seen));
   for (int ordinal : chosen) {
     if (!gpus.empty() && gpus.back()->ordinal() == ordinal)
       break; // One for all.

@@ -55,11 +55,15 @@ private:
   std::map<uint32_t, std::unique_ptr<DeviceTransport>> connected;
 };
 
-/// The GPU of each rank of this process: one each, or with `shareGpu` the
-/// first for all. failedPrecondition when there are too few.
-///   devices   that this process sees
-///   isBound   the launcher lets each process see its own GPUs alone
+/// What the driver calls the GPUs that a process sees, on every host another.
+using GpuNames = std::vector<std::string>;
+
+/// The GPU of each rank of this process: the first that it sees and that no
+/// process before it takes. A launcher may show each process all GPUs of its
+/// machine, or its own alone. With `shareGpu` the first, for all ranks.
+///   seen   by each process of the run
+/// failedPrecondition when there are too few.
 absl::StatusOr<std::vector<int>> chooseGpus(const DeviceOptions &options,
-                                            int devices, bool isBound);
+                                            absl::Span<const GpuNames> seen);
 
 } // namespace meshwork::runtime::cuda

@@ -5,6 +5,7 @@
 // the same since 11.4; a test compares them where that header is installed.
 #pragma once
 
+#include <array>
 #include <cstddef>
 #include <cstdint>
 
@@ -12,6 +13,7 @@ namespace meshwork::runtime::cuda {
 
 using Result = int;
 using Device = int;
+using Uuid = std::array<unsigned char, 16>;
 using DevicePtr = uint64_t;
 using Context = struct ContextObject *;
 using Module = struct ModuleObject *;
@@ -73,6 +75,7 @@ inline constexpr int interleaveNone = 0, swizzleNone = 0, swizzle128B = 3,
   X(deviceGetName, cuDeviceGetName, char *name, int length, Device device)     \
   X(deviceGetAttribute, cuDeviceGetAttribute, int *value, int attribute,       \
     Device device)                                                             \
+  X(deviceGetUuid, cuDeviceGetUuid_v2, Uuid *uuid, Device device)              \
   X(primaryContextRetain, cuDevicePrimaryCtxRetain, Context *context,          \
     Device device)                                                             \
   X(primaryContextRelease, cuDevicePrimaryCtxRelease_v2, Device device)        \

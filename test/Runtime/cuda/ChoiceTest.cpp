@@ -8,6 +8,7 @@
 namespace meshwork::runtime {
 namespace {
 using cuda::chooseGpus;
+using cuda::GpuNames;
 using cuda::runsOn;
 using plan::ImageKind;
 
@@ -39,7 +40,7 @@ TEST(Image, OtherNamesRunNowhere) {
 TEST(ChooseGpus, OneEach) {
   DeviceOptions options;
   options.ranks = 3;
-  auto chosen = chooseGpus(options, 4, false);
+  auto chosen = chooseGpus(options, {GpuNames{"a", "b", "c", "d"}});
   ASSERT_TRUE(chosen.ok());
   EXPECT_EQ(*chosen, (std::vector<int>{0, 1, 2}));
 }
@@ -47,28 +48,37 @@ TEST(ChooseGpus, OneEach) {
 TEST(ChooseGpus, TooFewIsRefusedUnlessShared) {
   DeviceOptions options;
   options.ranks = 2;
-  auto chosen = chooseGpus(options, 1, false);
+  auto chosen = chooseGpus(options, {GpuNames{"a"}});
   EXPECT_EQ(chosen.status().code(), absl::StatusCode::kFailedPrecondition);
   EXPECT_NE(chosen.status().message().find(
                 "2 ranks on this machine need as many GPUs, there is 1"),
             std::string::npos);
   options.shareGpu = true;
-  chosen = chooseGpus(options, 1, false);
+  chosen = chooseGpus(options, {GpuNames{"a"}});
   ASSERT_TRUE(chosen.ok());
   EXPECT_EQ(*chosen, (std::vector<int>{0, 0}));
 }
 
-TEST(ChooseGpus, ProcessesOfAMachineTakeTurns) {
-  DeviceOptions options;
-  options.processesHere = 4;
-  options.process = 2;
-  EXPECT_EQ(*chooseGpus(options, 4, false), std::vector<int>{2});
-  EXPECT_FALSE(chooseGpus(options, 1, false).ok());
-  options.shareGpu = true;
-  EXPECT_EQ(*chooseGpus(options, 1, false), std::vector<int>{0});
-  options.shareGpu = false;
-  // The launcher showed this process one GPU, its own.
-  EXPECT_EQ(*chooseGpus(options, 1, true), std::vector<int>{0});
+/// That of each process; -1 where it has none.
+std::vector<int> chosenBy(const std::vector<GpuNames> &seen) {
+  std::vector<int> all;
+  for (uint32_t process = 0; process < seen.size(); ++process) {
+    DeviceOptions options;
+    options.process = process;
+    auto chosen = chooseGpus(options, seen);
+    all.push_back(chosen.ok() ? chosen->at(0) : -1);
+  }
+  return all;
+}
+
+TEST(ChooseGpus, WhateverTheLauncherShows) {
+  using Chosen = std::vector<int>;
+  GpuNames all{"a", "b"}, others{"c", "d"};
+  EXPECT_EQ(chosenBy({all, all, others, others}), (Chosen{0, 1, 0, 1}));
+  EXPECT_EQ(chosenBy({all, others, all, others}), (Chosen{0, 0, 1, 1}));
+  EXPECT_EQ(chosenBy({{"a"}, {"b"}}), (Chosen{0, 0}));
+  EXPECT_EQ(chosenBy({{"a", "b"}, {"b", "a"}}), (Chosen{0, 0}));
+  EXPECT_EQ(chosenBy({{"a"}, {"a"}, {"b"}}), (Chosen{0, -1, 0}));
 }
 
 TEST(AttentionGraph, DescribesWholeSequencesInBf16) {

@@ -154,6 +154,13 @@ Result cuDeviceGetName(char *name, int length, Device device) {
   std::snprintf(name, size_t(length), "Meshwork emulator");
   return code::success;
 }
+/// Zeros, and the number among all devices of the machine.
+Result cuDeviceGetUuid_v2(Uuid *uuid, Device device) {
+  if (!findDevice(device))
+    return code::invalidDevice;
+  *uuid = {static_cast<unsigned char>(findDevice(device)->numberHere)};
+  return code::success;
+}
 Result cuDeviceGetAttribute(int *value, int attribute, Device device) {
   if (!findDevice(device))
     return code::invalidDevice;

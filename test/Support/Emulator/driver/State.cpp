@@ -1,9 +1,12 @@
 #include "test/Support/Emulator/driver/State.h"
 
+#include "absl/strings/numbers.h"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_format.h"
+#include "absl/strings/str_split.h"
 
 #include <cstdlib>
+#include <numeric>
 
 namespace meshwork::emulator {
 namespace {
@@ -50,11 +53,34 @@ Settings readSettings() {
   return settings;
 }
 
+/// Of as many devices: those that CUDA_VISIBLE_DEVICES names by their numbers,
+/// up to the first that is none; all where it is not set.
+std::vector<int> visibleDevices(int devices) {
+  std::vector<int> visible;
+  const char *text = std::getenv("CUDA_VISIBLE_DEVICES");
+  if (!text) {
+    visible.resize(devices);
+    std::iota(visible.begin(), visible.end(), 0);
+    return visible;
+  }
+  int device = 0;
+  for (absl::string_view part : absl::StrSplit(text, ',')) {
+    if (!absl::SimpleAtoi(part, &device) || device < 0 || device >= devices)
+      break;
+    visible.push_back(device);
+  }
+  return visible;
+}
+
 State *makeState() {
   auto *made = new State;
   made->settings = readSettings();
-  for (int d = 0; d < made->settings.devices; ++d)
+  std::vector<int> visible = visibleDevices(made->settings.devices);
+  made->settings.devices = int(visible.size());
+  for (int d = 0; d < made->settings.devices; ++d) {
     made->devices.emplace_back().ordinal = d;
+    made->devices.back().numberHere = visible[d];
+  }
   return made;
 }
 

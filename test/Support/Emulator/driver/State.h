@@ -52,6 +52,7 @@ struct Capture;
 
 struct DeviceState {
   int ordinal = 0;
+  int numberHere = 0; // in CUDA_VISIBLE_DEVICES where that is set
   // Of the primary context; read without the lock too.
   std::atomic<int> references = 0;
   std::atomic<Result> error = code::success;
