@@ -3,7 +3,6 @@
 #include "absl/strings/str_format.h"
 #include "lib/Plan/StatusMacros.h"
 #include "runtime/machine/Bf16.h"
-#include "runtime/machine/Clock.h"
 #include <algorithm>
 #include <cstring>
 
@@ -173,12 +172,11 @@ std::vector<CollectiveCheck> checksFor(const Mesh &mesh, uint32_t numAxes) {
 /// "SECONDS" and what is wrong, of two runs: the first may open connections.
 absl::StatusOr<std::string> runTwice(PreparedCollective &prepared,
                                      const Case &one) {
-  CommTimes ignored;
+  CommTimes ignored, times;
   MESHWORK_RETURN_IF_ERROR(prepared.run(inLine, ignored));
-  int64_t begin = steadyNs();
-  MESHWORK_RETURN_IF_ERROR(prepared.run(inLine, ignored));
-  return absl::StrFormat(
-      "%.17g %s", static_cast<double>(steadyNs() - begin) * 1e-9, one.wrong());
+  MESHWORK_RETURN_IF_ERROR(prepared.run(inLine, times));
+  double seconds = static_cast<double>(times.waitNs + times.moveNs) * 1e-9;
+  return absl::StrFormat("%.17g %s", seconds, one.wrong());
 }
 
 /// Of what all ranks say: the slowest, and the lowest that is wrong.
@@ -216,6 +214,14 @@ std::vector<uint32_t> meshToCheck(uint32_t ranks) {
   if (ranks > 1 || sizes.empty())
     sizes.push_back(ranks);
   return sizes;
+}
+
+std::vector<CollectiveRequest>
+collectivesToCheck(uint32_t rank, const Mesh &mesh, uint32_t numAxes) {
+  std::vector<CollectiveRequest> all;
+  for (const CollectiveCheck &check : checksFor(mesh, numAxes))
+    all.push_back(Case(check, mesh, rank).request());
+  return all;
 }
 
 absl::StatusOr<std::vector<CollectiveCheck>>

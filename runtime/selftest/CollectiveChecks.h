@@ -23,6 +23,10 @@ struct CollectiveCheck {
 /// their number has factors.
 std::vector<uint32_t> meshToCheck(uint32_t ranks);
 
+/// What checkCollectives() will prepare, with addresses that mean nothing.
+std::vector<CollectiveRequest>
+collectivesToCheck(uint32_t rank, const Mesh &mesh, uint32_t numAxes);
+
 /// By all ranks together, with the same result on each. All inputs are whole
 /// numbers that sums keep exact, so a result is right in every bit or wrong.
 absl::StatusOr<std::vector<CollectiveCheck>>

@@ -15,22 +15,40 @@ void inLine(int64_t items, absl::FunctionRef<void(int64_t, int64_t)> body) {
   body(0, items);
 }
 
+PairRequest requestOf(bool sends, uint32_t other, absl::Span<float> data) {
+  Strided view;
+  view.data = reinterpret_cast<std::byte *>(data.data());
+  view.dtype = plan::DType::f32;
+  view.shape = {static_cast<int64_t>(data.size())};
+  view.strides = {1};
+  return {sends, other, 0, {view}, "a measurement"};
+}
+
+/// Whom a rank meets, one after the other.
+std::vector<uint32_t>
+partnersOf(uint32_t rank, const std::vector<std::vector<uint32_t>> &groups,
+           size_t mostRounds) {
+  std::vector<uint32_t> partners;
+  for (const std::vector<uint32_t> &group : groups) {
+    auto rounds = roundsOf(static_cast<uint32_t>(group.size()));
+    rounds.resize(std::min(rounds.size(), mostRounds));
+    for (const auto &pairs : rounds)
+      for (auto [a, b] : pairs)
+        if (group[a] == rank || group[b] == rank)
+          partners.push_back(group[a] == rank ? group[b] : group[a]);
+  }
+  return partners;
+}
+
 /// There and back, with one partner.
 class Pair {
 public:
   Pair(Transport &transport, uint32_t rank, uint32_t other,
        absl::Span<float> data)
-      : isFirst(rank < other) {
-    Strided view;
-    view.data = reinterpret_cast<std::byte *>(data.data());
-    view.dtype = plan::DType::f32;
-    view.shape = {static_cast<int64_t>(data.size())};
-    view.strides = {1};
-    send = transport.prepareTransfer(rank,
-                                     {true, other, 0, {view}, "a measurement"});
-    receive = transport.prepareTransfer(
-        rank, {false, other, 0, {view}, "a measurement"});
-  }
+      : isFirst(rank < other),
+        send(transport.prepareTransfer(rank, requestOf(true, other, data))),
+        receive(
+            transport.prepareTransfer(rank, requestOf(false, other, data))) {}
 
   /// Seconds of one way in the fastest of some rounds; the first one only
   /// opens the connection.
@@ -116,25 +134,27 @@ roundsOf(uint32_t members) {
   return rounds;
 }
 
+std::vector<PairRequest>
+linksToMeasure(uint32_t rank, const std::vector<std::vector<uint32_t>> &groups,
+               size_t mostRounds) {
+  std::vector<PairRequest> all;
+  for (uint32_t other : partnersOf(rank, groups, mostRounds))
+    for (bool sends : {true, false})
+      all.push_back(requestOf(sends, other, {nullptr, largeFloats}));
+  return all;
+}
+
 absl::StatusOr<std::vector<PairLink>>
 measureLinks(Transport &transport, uint32_t rank,
              const std::vector<std::vector<uint32_t>> &groups,
              size_t mostRounds) {
   Meter meter(transport, rank);
   std::vector<PairLink> mine;
-  for (const std::vector<uint32_t> &group : groups) {
-    auto rounds = roundsOf(static_cast<uint32_t>(group.size()));
-    rounds.resize(std::min(rounds.size(), mostRounds));
-    for (const auto &pairs : rounds)
-      for (auto [a, b] : pairs) {
-        uint32_t low = group[a], high = group[b];
-        if (rank != low && rank != high)
-          continue;
-        absl::StatusOr<PairLink> link = meter.measure(rank == low ? high : low);
-        MESHWORK_RETURN_IF_ERROR(link.status());
-        if (rank == low)
-          mine.push_back(*link);
-      }
+  for (uint32_t other : partnersOf(rank, groups, mostRounds)) {
+    absl::StatusOr<PairLink> link = meter.measure(other);
+    MESHWORK_RETURN_IF_ERROR(link.status());
+    if (rank < other)
+      mine.push_back(*link);
   }
   std::vector<std::string> texts;
   MESHWORK_ASSIGN_OR_RETURN(

@@ -16,6 +16,12 @@ struct PairLink {
 std::vector<std::vector<std::pair<uint32_t, uint32_t>>>
 roundsOf(uint32_t members);
 
+/// What measureLinks() will prepare on `rank`, with addresses that mean
+/// nothing.
+std::vector<PairRequest>
+linksToMeasure(uint32_t rank, const std::vector<std::vector<uint32_t>> &groups,
+               size_t mostRounds);
+
 /// By all ranks together; of `groups`, which are disjoint, all pairs within
 /// each. In a round no rank is in two pairs. Of more than `mostRounds` rounds
 /// the first ones run. The result is the same on every rank.

@@ -5,7 +5,6 @@
 #include "meshwork/Runtime/ExitCode.h"
 #include "meshwork/Text/Counted.h"
 #include "runtime/base/StartThread.h"
-#include "runtime/device/cuda/Driver.h"
 #include "runtime/rank/Names.h"
 #include "runtime/selftest/OddOnesOut.h"
 #include <algorithm>
@@ -13,31 +12,6 @@
 
 namespace meshwork::runtime {
 namespace {
-constexpr size_t mostRounds = 256; // of pairs: each takes some 0.1 s
-
-/// The GPU that code is to be made for, "" where there is none.
-struct GpuHere {
-  std::string name, arch;
-};
-
-GpuHere gpuHere() {
-  absl::StatusOr<const cuda::Driver *> driver = cuda::Driver::open();
-  cuda::Device device = 0;
-  char name[256] = "";
-  int major = 0, minor = 0;
-  if (!driver.ok() || (*driver)->deviceGet(&device, 0) != 0 ||
-      (*driver)->deviceGetName(name, sizeof(name), device) != 0 ||
-      (*driver)->deviceGetAttribute(&major, cuda::attribute::computeMajor,
-                                    device) != 0 ||
-      (*driver)->deviceGetAttribute(&minor, cuda::attribute::computeMinor,
-                                    device) != 0)
-    return {};
-  return {absl::StrCat(name, " (compute capability ", major, ".", minor, ")"),
-          major >= 10  ? "sm_100"
-          : major == 9 ? "sm_90a"
-                       : "sm_80"};
-}
-
 class Tester {
 public:
   Tester(Processes &processes, const RunOptions &options,
@@ -48,22 +22,30 @@ public:
 private:
   absl::Status place();
   absl::Status measure();
-  absl::Status links();
-  absl::Status collectives();
+  absl::Status moves();
+  absl::Status gpus();
   absl::Status plans();
   /// Calls `body` for each rank that is here, all at once.
   absl::Status
   onRanks(const std::vector<uint32_t> &mesh,
           absl::FunctionRef<absl::Status(Transport &, uint32_t)> body);
-  std::vector<std::vector<uint32_t>> ranksOfHosts() const;
+  /// Of the ranks that are here the one whose results count: all have the same.
+  bool isTelling(uint32_t rank) const {
+    return rank == (found.areProcesses ? processes.rank() : 0);
+  }
   void say(const std::string &line) {
     if (processes.isFirst())
       listener.tell(line);
+  }
+  void say(const std::vector<std::string> &lines) {
+    for (const std::string &line : lines)
+      say(line);
   }
 
   Processes &processes;
   const RunOptions &options;
   SelfTestListener &listener;
+  GpuHere gpu = gpuHere();
   SelfTest found;
 };
 
@@ -73,12 +55,20 @@ absl::Status Tester::place() {
                                     : (options.ranks == 0 ? 2 : options.ranks);
   MESHWORK_RETURN_IF_ERROR(processes.shareCores(found.ranks, options).status());
   std::vector<std::string> known;
-  for (const std::string &host : processes.hosts()) {
+  MovesToCheck &tried = found.tried;
+  for (uint32_t rank = 0; rank < found.ranks; ++rank) {
+    const std::string &host = processes.hosts()[rank];
     auto place = std::find(known.begin(), known.end(), host);
-    found.hostOfRank.push_back(static_cast<uint32_t>(place - known.begin()));
-    if (place == known.end())
+    auto number = static_cast<uint32_t>(place - known.begin());
+    if (place == known.end()) {
       known.push_back(host);
+      tried.hosts.emplace_back();
+      tried.leaders.push_back(rank);
+    }
+    found.hostOfRank.push_back(number);
+    tried.hosts[number].push_back(rank);
   }
+  tried.mesh = meshToCheck(found.ranks);
   say(absl::StrCat(
       counted(found.ranks, "rank"), " on ", counted(known.size(), "host"),
       ", as ", found.areProcesses ? "processes" : "threads of one process"));
@@ -122,72 +112,46 @@ Tester::onRanks(const std::vector<uint32_t> &sizes,
   return transport->failure();
 }
 
-std::vector<std::vector<uint32_t>> Tester::ranksOfHosts() const {
-  std::vector<std::vector<uint32_t>> hosts(found.numHosts());
-  for (uint32_t rank = 0; rank < found.ranks; ++rank)
-    hosts[found.hostOfRank[rank]].push_back(rank);
-  return hosts;
-}
-
-std::string linksText(const std::vector<PairLink> &links, const char *where) {
-  auto [low, high] = std::minmax_element(
-      links.begin(), links.end(), [](const PairLink &a, const PairLink &b) {
-        return a.bandwidth < b.bandwidth;
-      });
-  return absl::StrFormat("%s %s: %.3g to %.3g GB/s",
-                         counted(links.size(), "pair"), where,
-                         low->bandwidth / 1e9, high->bandwidth / 1e9);
-}
-
-/// Between hosts, one rank of each; then within all hosts at once.
-absl::Status Tester::links() {
-  std::vector<std::vector<uint32_t>> hosts = ranksOfHosts();
-  std::vector<uint32_t> leaders;
-  for (const std::vector<uint32_t> &host : hosts)
-    leaders.push_back(host[0]);
+absl::Status Tester::moves() {
   MESHWORK_RETURN_IF_ERROR(
-      onRanks({found.ranks}, [&](Transport &transport, uint32_t rank) {
-        auto between = measureLinks(transport, rank, {leaders}, mostRounds);
-        MESHWORK_RETURN_IF_ERROR(between.status());
-        auto within = measureLinks(transport, rank, hosts, mostRounds);
-        MESHWORK_RETURN_IF_ERROR(within.status());
-        if (rank == (found.areProcesses ? processes.rank() : 0)) {
-          found.betweenHosts = *std::move(between);
-          found.withinHosts = *std::move(within);
-        }
+      onRanks(found.tried.mesh, [&](Transport &transport, uint32_t rank) {
+        auto mine = checkMoves(transport, rank, found.tried);
+        MESHWORK_RETURN_IF_ERROR(mine.status());
+        if (isTelling(rank))
+          found.moves = *std::move(mine);
         return absl::OkStatus();
       }));
-  if (!found.withinHosts.empty())
-    say(linksText(found.withinHosts, "within a host"));
-  if (!found.betweenHosts.empty())
-    say(linksText(found.betweenHosts, "of hosts"));
+  say(found.moves.lines(found.tried, ""));
   return absl::OkStatus();
 }
 
-absl::Status Tester::collectives() {
-  found.mesh = meshToCheck(found.ranks);
-  MESHWORK_RETURN_IF_ERROR(onRanks(found.mesh, [&](Transport &transport,
-                                                   uint32_t rank) {
-    auto checks = checkCollectives(transport, rank, Mesh(found.mesh),
-                                   static_cast<uint32_t>(found.mesh.size()));
-    MESHWORK_RETURN_IF_ERROR(checks.status());
-    if (rank == (found.areProcesses ? processes.rank() : 0))
-      found.collectives = *std::move(checks);
+absl::Status Tester::gpus() {
+  std::vector<int> ordinals;
+  std::string why;
+  MESHWORK_ASSIGN_OR_RETURN(ordinals,
+                            agreeOnGpus(processes, found.ranks, options, why));
+  found.gpus.name = gpu.name;
+  found.gpus.notTried = gpu.name.empty() ? "" : why;
+  if (!why.empty())
+    return absl::OkStatus();
+  MESHWORK_RETURN_IF_ERROR(onRanks(found.tried.mesh, [&](Transport &host,
+                                                         uint32_t rank) {
+    auto mine = checkGpu(host, rank, ordinals[found.areProcesses ? 0 : rank],
+                         found.tried, options.timeoutSeconds);
+    MESHWORK_RETURN_IF_ERROR(mine.status());
+    if (isTelling(rank))
+      found.gpus = *std::move(mine);
     return absl::OkStatus();
   }));
-  auto wrong = std::count_if(
-      found.collectives.begin(), found.collectives.end(),
-      [](const CollectiveCheck &one) { return !one.wrong.empty(); });
-  say(absl::StrCat(counted(found.collectives.size(), "collective"),
-                   " over the groups of a mesh of ",
-                   absl::StrJoin(found.mesh, " x "), ": ",
-                   wrong == 0 ? "all right" : absl::StrCat(wrong, " wrong")));
+  found.gpus.name = gpu.name;
+  const GpuRates &first = found.gpus.work[0];
+  say(absl::StrFormat("%s: %.1f Tflop/s in f32, %.1f in bf16, copies %.0f GB/s",
+                      gpu.name, first.f32, first.bf16, first.copyBytes / 1e9));
+  say(found.gpus.moves.lines(found.tried, "GPU"));
   return absl::OkStatus();
 }
 
 absl::Status Tester::plans() {
-  GpuHere gpu = gpuHere();
-  found.gpu = gpu.name;
   processes.beginPhase();
   MESHWORK_ASSIGN_OR_RETURN(
       found.plans, checkPlans(processes, found.ranks, options, gpu.arch));
@@ -207,8 +171,8 @@ absl::StatusOr<SelfTest> Tester::run() {
     MESHWORK_RETURN_IF_ERROR(listener.begin());
   MESHWORK_RETURN_IF_ERROR(place());
   MESHWORK_RETURN_IF_ERROR(measure());
-  MESHWORK_RETURN_IF_ERROR(links());
-  MESHWORK_RETURN_IF_ERROR(collectives());
+  MESHWORK_RETURN_IF_ERROR(moves());
+  MESHWORK_RETURN_IF_ERROR(gpus());
   MESHWORK_RETURN_IF_ERROR(plans());
   return std::move(found);
 }
@@ -229,19 +193,10 @@ absl::Status testIn(Processes &processes, const RunOptions &options,
 }
 } // namespace
 
-uint32_t SelfTest::numHosts() const {
-  return 1 + *std::max_element(hostOfRank.begin(), hostOfRank.end());
-}
-
 std::vector<std::string> SelfTest::wrong() const {
-  std::vector<std::string> all;
-  for (const CollectiveCheck &one : collectives)
-    if (!one.wrong.empty())
-      all.push_back(absl::StrCat(plan::EnumNameCollectiveKind(one.kind), " of ",
-                                 plan::EnumNameDType(one.dtype), " over ",
-                                 one.ranks, " ranks (axes ",
-                                 absl::StrJoin(one.axes, ", "), " of ",
-                                 absl::StrJoin(mesh, " x "), "): ", one.wrong));
+  std::vector<std::string> all = moves.wrong(tried, "");
+  for (std::string &one : gpus.moves.wrong(tried, "GPU"))
+    all.push_back(std::move(one));
   for (const PlanCheck &one : plans)
     if (!one.isRight())
       all.push_back(absl::StrFormat(
@@ -253,18 +208,16 @@ std::vector<std::string> SelfTest::wrong() const {
 }
 
 std::vector<std::string> SelfTest::slow() const {
-  std::vector<std::string> all = slowLinks(betweenHosts, "two hosts");
-  for (std::string &one : slowLinks(withinHosts, "one host"))
-    all.push_back(std::move(one));
   std::vector<double> products, kernels;
   for (const WorkRates &rank : machine.ofRanks) {
     products.push_back(rank.f32.products);
     kernels.push_back(rank.kernelBytes);
   }
-  for (std::string &one : slowRanks(products, "products"))
-    all.push_back(std::move(one));
-  for (std::string &one : slowRanks(kernels, "reads and writes of memory"))
-    all.push_back(std::move(one));
+  std::vector<std::string> all = moves.slow("");
+  for (const auto &found :
+       {slowRanks(products, "products"),
+        slowRanks(kernels, "reads and writes of memory"), gpus.slow()})
+    all.insert(all.end(), found.begin(), found.end());
   return all;
 }
 

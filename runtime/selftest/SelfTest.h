@@ -3,8 +3,8 @@
 #pragma once
 
 #include "runtime/run/MeasureMachine.h"
-#include "runtime/selftest/CollectiveChecks.h"
-#include "runtime/selftest/Links.h"
+#include "runtime/selftest/GpuChecks.h"
+#include "runtime/selftest/MoveChecks.h"
 #include "runtime/selftest/PlanChecks.h"
 
 namespace meshwork::runtime {
@@ -14,14 +14,12 @@ struct SelfTest {
   uint32_t ranks = 0;
   std::vector<uint32_t> hostOfRank; // numbered as they come
   bool areProcesses = false;
-  std::string gpu; // "NVIDIA H200 (compute capability 9.0)"; "": none
   MeasuredMachine machine;
-  std::vector<PairLink> betweenHosts, withinHosts;
-  std::vector<uint32_t> mesh;
-  std::vector<CollectiveCheck> collectives;
+  MovesToCheck tried;
+  MovesFound moves;
+  GpusFound gpus;
   std::vector<PlanCheck> plans;
 
-  uint32_t numHosts() const;
   /// What gives other numbers than it should.
   std::vector<std::string> wrong() const;
   /// What is much slower than its like.

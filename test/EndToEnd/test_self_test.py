@@ -61,9 +61,13 @@ class SelfTest(unittest.TestCase):
         self.check_report("report.json", 2)
 
     @unittest.skipUnless((EMULATOR / "libcuda.so.1").exists(), "the emulated GPU is not built")
-    def test_plans_on_an_emulated_gpu(self):
+    def test_on_emulated_gpus(self):
         self.shell.must(f"LD_LIBRARY_PATH={EMULATOR} MESHWORK_EMULATOR_DEVICES=2 {RUN} --self-test report.json")
-        self.assertIn("compute capability", self.check_report("report.json", 2)["gpu"])
+        gpus = self.check_report("report.json", 2)["gpus"]
+        self.assertIn("compute capability", gpus["name"])
+        self.assertEqual((gpus["not_tried"], len(gpus["work"]), len(gpus["links"]), len(gpus["collectives"])), ("", 2, 1, 17))
+        for check in gpus["collectives"]:
+            self.assertEqual(check["wrong"], "")
 
     def test_what_cannot_be_written_is_told_first(self):
         done = self.shell.run("meshwork-run", "--self-test", "none/report.json")

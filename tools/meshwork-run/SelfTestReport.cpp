@@ -19,9 +19,9 @@ Json numberOf(double value) {
   return std::isfinite(value) ? Json(value) : Json(nullptr);
 }
 
-Json linksOf(const SelfTest &test) {
+Json linksOf(const SelfTest &test, const runtime::MovesFound &moves) {
   Json all = Json::array();
-  for (const auto *links : {&test.withinHosts, &test.betweenHosts})
+  for (const auto *links : {&moves.withinHosts, &moves.betweenHosts})
     for (const runtime::PairLink &one : *links)
       all.push_back(
           {{"ranks", {one.from, one.to}},
@@ -41,9 +41,9 @@ Json workOf(const SelfTest &test) {
   return all;
 }
 
-Json collectivesOf(const SelfTest &test) {
+Json collectivesOf(const runtime::MovesFound &moves) {
   Json all = Json::array();
-  for (const runtime::CollectiveCheck &one : test.collectives)
+  for (const runtime::CollectiveCheck &one : moves.collectives)
     all.push_back({{"kind", plan::EnumNameCollectiveKind(one.kind)},
                    {"reduction", plan::EnumNameReduction(one.reduction)},
                    {"type", plan::EnumNameDType(one.dtype)},
@@ -53,6 +53,20 @@ Json collectivesOf(const SelfTest &test) {
                    {"seconds", one.seconds},
                    {"wrong", one.wrong}});
   return all;
+}
+
+Json gpusOf(const SelfTest &test) {
+  const runtime::GpusFound &gpus = test.gpus;
+  Json work = Json::array();
+  for (const runtime::GpuRates &one : gpus.work)
+    work.push_back({{"f32_flops_per_second", one.f32 * 1e12},
+                    {"bf16_flops_per_second", one.bf16 * 1e12},
+                    {"copy_bytes_per_second", one.copyBytes}});
+  return {{"name", gpus.name},
+          {"not_tried", gpus.notTried},
+          {"work", work},
+          {"links", linksOf(test, gpus.moves)},
+          {"collectives", collectivesOf(gpus.moves)}};
 }
 
 Json plansOf(const SelfTest &test) {
@@ -73,12 +87,12 @@ Json reportOf(const SelfTest &test) {
           {"ranks", test.ranks},
           {"host_of_rank", test.hostOfRank},
           {"processes", test.areProcesses},
-          {"gpu", test.gpu},
           {"machine", machineText(test.machine)},
           {"work", workOf(test)},
-          {"links", linksOf(test)},
-          {"mesh", test.mesh},
-          {"collectives", collectivesOf(test)},
+          {"links", linksOf(test, test.moves)},
+          {"mesh", test.tried.mesh},
+          {"collectives", collectivesOf(test.moves)},
+          {"gpus", gpusOf(test)},
           {"plans", plansOf(test)},
           {"wrong", test.wrong()},
           {"slow", test.slow()}};
@@ -104,6 +118,8 @@ public:
   }
 
   absl::Status deliver(const SelfTest &test) override {
+    if (!test.gpus.notTried.empty())
+      warn("nothing between GPUs was tried: " + test.gpus.notTried);
     for (const runtime::PlanCheck &one : test.plans)
       if (!one.notTried.empty())
         warn(one.name + " was not tried: " + one.notTried);

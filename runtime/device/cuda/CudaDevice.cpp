@@ -68,13 +68,8 @@ static size_t communicatorsOf(const plan::Plan &plan) {
   return most;
 }
 
-/// Work of several communicators on one GPU may deadlock unless it begins in
-/// one order on all ranks; with this it begins in that of the host, which is
-/// one (NVIDIA's guide to NCCL, "Using multiple NCCL communicators
-/// concurrently"). Read when NCCL starts; NCCL 2.26 is the first that knows it.
-static void keepLaunchOrder(const plan::Plan &plan) {
-  if (communicatorsOf(plan) > 1)
-    ::setenv("NCCL_LAUNCH_ORDER_IMPLICIT", "1", /*overwrite=*/0);
+void keepLaunchOrder() {
+  ::setenv("NCCL_LAUNCH_ORDER_IMPLICIT", "1", /*overwrite=*/0);
 }
 
 CudaDevice::CudaDevice(const Driver &driver, const plan::Plan &plan,
@@ -88,7 +83,8 @@ absl::StatusOr<std::unique_ptr<runtime::Device>>
 CudaDevice::open(const plan::Plan &plan, const DeviceOptions &options) {
   absl::StatusOr<const Driver *> driver = Driver::open();
   MESHWORK_RETURN_IF_ERROR(driver.status());
-  keepLaunchOrder(plan); // Before the threads of ranks begin.
+  if (communicatorsOf(plan) > 1)
+    keepLaunchOrder();
   std::unique_ptr<CudaDevice> device(new CudaDevice(**driver, plan, options));
   MESHWORK_RETURN_IF_ERROR(device->openGpus());
   return device;
@@ -116,11 +112,16 @@ seenGpus(const Driver &driver, const DeviceOptions &options) {
   return seen;
 }
 
-absl::Status CudaDevice::openGpus() {
+absl::StatusOr<std::vector<int>> gpusOfRanks(const Driver &driver,
+                                             const DeviceOptions &options) {
   std::vector<GpuNames> seen;
   MESHWORK_ASSIGN_OR_RETURN(seen, seenGpus(driver, options));
+  return chooseGpus(options, seen);
+}
+
+absl::Status CudaDevice::openGpus() {
   std::vector<int> chosen;
-  MESHWORK_ASSIGN_OR_RETURN(chosen, chooseGpus(options, seen));
+  MESHWORK_ASSIGN_OR_RETURN(chosen, gpusOfRanks(driver, options));
   for (int ordinal : chosen) {
     if (!gpus.empty() && gpus.back()->ordinal() == ordinal)
       break; // One for all.

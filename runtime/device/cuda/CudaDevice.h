@@ -55,6 +55,13 @@ private:
   std::map<uint32_t, std::unique_ptr<DeviceTransport>> connected;
 };
 
+/// Work of several communicators on one GPU may deadlock unless it begins in
+/// one order on all ranks; with this it begins in that of the host, which is
+/// one (NVIDIA's guide to NCCL, "Using multiple NCCL communicators
+/// concurrently"). Read when NCCL starts; NCCL 2.26 is the first that knows it.
+/// Before the threads of ranks begin: it sets a variable of the environment.
+void keepLaunchOrder();
+
 /// What the driver calls the GPUs that a process sees, on every host another.
 using GpuNames = std::vector<std::string>;
 
@@ -65,5 +72,9 @@ using GpuNames = std::vector<std::string>;
 /// failedPrecondition when there are too few.
 absl::StatusOr<std::vector<int>> chooseGpus(const DeviceOptions &options,
                                             absl::Span<const GpuNames> seen);
+
+/// The same, by all processes of the run together.
+absl::StatusOr<std::vector<int>> gpusOfRanks(const Driver &driver,
+                                             const DeviceOptions &options);
 
 } // namespace meshwork::runtime::cuda

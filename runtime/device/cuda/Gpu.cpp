@@ -43,10 +43,17 @@ bool runsOn(std::string_view arch, plan::ImageKind kind, int major, int minor) {
          (kind == plan::ImageKind::ptx || number / 10 == major);
 }
 
-absl::StatusOr<std::unique_ptr<Gpu>>
-Gpu::open(const Driver &driver, int ordinal, const plan::Plan &plan) {
+absl::StatusOr<std::unique_ptr<Gpu>> Gpu::open(const Driver &driver,
+                                               int ordinal) {
   std::unique_ptr<Gpu> gpu(new Gpu(driver, ordinal));
   MESHWORK_RETURN_IF_ERROR(gpu->start());
+  return gpu;
+}
+
+absl::StatusOr<std::unique_ptr<Gpu>>
+Gpu::open(const Driver &driver, int ordinal, const plan::Plan &plan) {
+  std::unique_ptr<Gpu> gpu;
+  MESHWORK_ASSIGN_OR_RETURN(gpu, open(driver, ordinal));
   MESHWORK_RETURN_IF_ERROR(gpu->loadCode(plan));
   MESHWORK_RETURN_IF_ERROR(gpu->findKernels(plan));
   return gpu;

@@ -18,6 +18,9 @@ public:
   /// there are, and what the driver said.
   static absl::StatusOr<std::unique_ptr<Gpu>>
   open(const Driver &driver, int ordinal, const plan::Plan &plan);
+  /// Without a plan's code.
+  static absl::StatusOr<std::unique_ptr<Gpu>> open(const Driver &driver,
+                                                   int ordinal);
   ~Gpu();
   Gpu(const Gpu &) = delete;
   Gpu &operator=(const Gpu &) = delete;

@@ -1,4 +1,5 @@
 // The speed of a large product, as training runs it.
+#include "runtime/device/cuda/Peak.h"
 #include "lib/Plan/StatusMacros.h"
 #include "runtime/device/cuda/CudaExecutor.h"
 #include <algorithm>
@@ -93,10 +94,11 @@ private:
 };
 } // namespace
 
-absl::StatusOr<double> CudaExecutor::measureMatmulTflops(plan::DType type) {
+absl::StatusOr<double> peakTflops(const Gpu &gpu, Queue &queue,
+                                  plan::DType type) {
   std::unique_ptr<BlasLt> library;
-  MESHWORK_ASSIGN_OR_RETURN(library, BlasLt::create(cuda.gpu.driver()));
-  Peak peak(cuda.gpu, *library, *main, type);
+  MESHWORK_ASSIGN_OR_RETURN(library, BlasLt::create(gpu.driver()));
+  Peak peak(gpu, *library, queue, type);
   for (int64_t size = smallest;; size *= 2) {
     float ms = 0;
     MESHWORK_ASSIGN_OR_RETURN(ms, peak.measure(size));
@@ -104,6 +106,10 @@ absl::StatusOr<double> CudaExecutor::measureMatmulTflops(plan::DType type) {
       return 2.0 * static_cast<double>(size) * static_cast<double>(size) *
              static_cast<double>(size) / std::max(ms, 1e-3f) / 1e9;
   }
+}
+
+absl::StatusOr<double> CudaExecutor::measureMatmulTflops(plan::DType type) {
+  return peakTflops(cuda.gpu, *main, type);
 }
 
 } // namespace meshwork::runtime::cuda
