@@ -35,7 +35,10 @@ class Host:
         self.within = ["nsenter", f"--target={self._holder.pid}", "--net", "--uts"]
 
     def ip(self, command):
-        subprocess.run([*self.within, "ip", *command.split()], check=True)
+        self.run(f"ip {command}")
+
+    def run(self, command):
+        subprocess.run([*self.within, *command.split()], check=True)
 
     def listening(self):
         """The addresses that processes listen at."""
@@ -72,6 +75,10 @@ class Network:
 
     def join(self, host, n=0):
         self._box.ip(f"link set cable{host}-{n} up")
+
+    def slow_down(self, host, megabits, n=0):
+        """What reaches the host, a second."""
+        self._box.run(f"tc qdisc add dev cable{host}-{n} root tbf rate {megabits}mbit burst 256kb latency 100ms")
 
     def spread(self, ranks):
         """For Launched: as many ranks on each host, one host after the other."""

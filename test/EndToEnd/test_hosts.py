@@ -1,5 +1,6 @@
 """Ranks on several hosts, which are namespaces of networks on this machine: the bits of threads, also
 where a cable is cut for a moment; one that stays cut is named on both sides."""
+import json
 import re
 import time
 import unittest
@@ -49,6 +50,20 @@ class Hosts(unittest.TestCase):
         self.check_bits(MESHWORK_SECRET="of this job")
         codes, said = Launched(self, range(4), COLLECTIVES, MESHWORK_SECRET="of this job", **self.how).finish()
         self.assertEqual(codes, [0] * 4, said)
+
+    def test_the_self_test_finds_a_slow_cable(self):
+        """That of the last of four hosts, so three pairs of six are slow."""
+        self.use(hosts.Network(self, 4))
+        self.network.slow_down(3, megabits=400)
+        codes, said = Launched(self, range(4), RUN, "--self-test", "report.json", **self.how).finish()
+        self.assertEqual(codes, [0] * 4, said)
+        report = json.loads(self.shell.read("report.json"))
+        self.assertEqual(report["host_of_rank"], [0, 1, 2, 3])
+        self.assertEqual(report["wrong"], [])
+        slow = [re.findall(r"ranks (\d) and 3, on two hosts: [\d.]+ GB/s", one) for one in report["slow"]]
+        self.assertEqual(sorted(sum(slow, [])), ["0", "1", "2"], report["slow"])
+        self.assertNotIn("10.9.", self.shell.read("report.json"))
+        self.assertNotIn("host1", self.shell.read("report.json"))
 
     def test_a_cable_cut_for_a_second_changes_nothing(self):
         def cut(metrics, run):

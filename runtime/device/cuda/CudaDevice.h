@@ -56,10 +56,10 @@ private:
 };
 
 /// Work of several communicators on one GPU may deadlock unless it begins in
-/// one order on all ranks; with this it begins in that of the host, which is
-/// one (NVIDIA's guide to NCCL, "Using multiple NCCL communicators
-/// concurrently"). Read when NCCL starts; NCCL 2.26 is the first that knows it.
-/// Before the threads of ranks begin: it sets a variable of the environment.
+/// one order on all ranks. After this it begins in that of the host, which is
+/// one: a variable of the environment, which NCCL reads when it starts (from
+/// 2.26 on). So call it before ranks have threads. Source: NVIDIA's guide to
+/// NCCL, "Using multiple NCCL communicators concurrently".
 void keepLaunchOrder();
 
 /// What the driver calls the GPUs that a process sees, on every host another.
