@@ -9,8 +9,12 @@
 namespace meshwork::runtime {
 namespace {
 using Kind = plan::CollectiveKind;
-/// No power of two, so that blocks do not come to lie at round places.
-constexpr int64_t block = 40009;
+/// Elements that each rank has of what all have together: no power of two, so
+/// that blocks do not come to lie at round places. Of many ranks fewer each.
+int64_t blockOf(size_t ranks) {
+  constexpr int64_t most = 40009, together = 10'000'000;
+  return std::min(most, together / static_cast<int64_t>(ranks) | 1);
+}
 
 uint32_t smallestFactor(uint32_t number) {
   for (uint32_t factor = 2; factor * factor <= number; ++factor)
@@ -64,7 +68,7 @@ class Case {
 public:
   Case(const CollectiveCheck &check, const Mesh &mesh, uint32_t rank)
       : check(check), members(mesh.group(rank, check.axes)),
-        me(mesh.index(rank, check.axes)),
+        me(mesh.index(rank, check.axes)), block(blockOf(members.size())),
         source(check.dtype, inSize(check.kind, members.size())),
         target(check.dtype, outSize(check.kind, members.size())) {
     for (int64_t i = 0; i < source.view.shape[0]; ++i)
@@ -97,11 +101,11 @@ public:
 private:
   static int64_t inSize(Kind kind, size_t group) {
     bool isWhole = kind == Kind::reduce_scatter || kind == Kind::all_to_all;
-    return isWhole ? block * static_cast<int64_t>(group) : block;
+    return blockOf(group) * (isWhole ? static_cast<int64_t>(group) : 1);
   }
   static int64_t outSize(Kind kind, size_t group) {
     bool isWhole = kind == Kind::all_gather || kind == Kind::all_to_all;
-    return isWhole ? block * static_cast<int64_t>(group) : block;
+    return blockOf(group) * (isWhole ? static_cast<int64_t>(group) : 1);
   }
   int64_t combined(int64_t i) const {
     int64_t sum = 0, most = INT64_MIN;
@@ -133,6 +137,7 @@ private:
   const CollectiveCheck &check;
   std::vector<uint32_t> members;
   uint32_t me;
+  int64_t block;
   Tensor source, target;
 };
 

@@ -1,8 +1,8 @@
 #include "runtime/selftest/GpuChecks.h"
+#include "absl/algorithm/container.h"
 #include "absl/strings/str_format.h"
 #include "lib/Plan/StatusMacros.h"
 #include "runtime/device/cuda/CudaDevice.h"
-#include "runtime/rank/OddOnes.h"
 #include "runtime/selftest/OddOnesOut.h"
 #include <sstream>
 
@@ -54,20 +54,23 @@ absl::StatusOr<std::vector<int>> agreeOnGpus(Processes &processes,
                                              std::string &why) {
   absl::StatusOr<const cuda::Driver *> driver = cuda::Driver::open();
   cuda::keepLaunchOrder();
-  std::vector<std::string> reasons;
-  std::string mine(driver.status().message());
-  MESHWORK_ASSIGN_OR_RETURN(reasons, processes.exchange(mine));
-  absl::StatusOr<std::vector<int>> chosen;
-  if (why = usual(reasons); why.empty()) { // else some would wait for others
+  auto isMissing = [](const std::string &one) { return !one.empty(); };
+  std::vector<std::string> lacks;
+  MESHWORK_ASSIGN_OR_RETURN(
+      lacks, processes.exchange(std::string(driver.status().message())));
+  if (absl::c_all_of(lacks, isMissing))
+    return std::vector<int>{}; // nobody has GPUs
+  absl::StatusOr<std::vector<int>> chosen = std::vector<int>{};
+  if (absl::c_none_of(lacks, isMissing)) {
     chosen =
         cuda::gpusOfRanks(**driver, processes.deviceOptions(ranks, options));
-    mine = options.shareGpu ? "--share-gpu puts all ranks on one GPU"
-                            : std::string(chosen.status().message());
-    MESHWORK_ASSIGN_OR_RETURN(reasons, processes.exchange(mine));
+    MESHWORK_ASSIGN_OR_RETURN(
+        lacks, processes.exchange(
+                   options.shareGpu ? "--share-gpu puts all ranks on one GPU"
+                                    : std::string(chosen.status().message())));
   }
-  for (const std::string &one : reasons)
-    if (why.empty())
-      why = one;
+  auto first = absl::c_find_if(lacks, isMissing);
+  why = first == lacks.end() ? "" : *first;
   return why.empty() ? *chosen : std::vector<int>{};
 }
 

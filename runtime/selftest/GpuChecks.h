@@ -23,8 +23,8 @@ struct GpusFound {
   std::vector<std::string> slow() const;
 };
 
-/// By all processes: the GPUs of the ranks of this one. Nothing where some rank
-/// has none of its own, and why on all.
+/// By all processes: the GPUs of the ranks of this one. Nothing where nobody
+/// has GPUs, or where some rank has none of its own, and then `why`, on all.
 absl::StatusOr<std::vector<int>> agreeOnGpus(Processes &processes,
                                              uint32_t ranks,
                                              const RunOptions &options,

@@ -115,6 +115,7 @@ RunOptions Checker::options(const std::string &name) const {
   options.save = absl::StrCat(outputs, name, "-weights.safetensors");
   options.saveGradients = absl::StrCat(outputs, name, "-gradients.safetensors");
   options.isQuiet = true;
+  options.stop = given.stop;
   options.timeoutSeconds = given.timeoutSeconds;
   options.threads = given.threads;
   options.pin = given.pin;

@@ -7,6 +7,7 @@
 #include "runtime/base/StartThread.h"
 #include "runtime/rank/Names.h"
 #include "runtime/selftest/OddOnesOut.h"
+#include "runtime/train/Stop.h"
 #include <algorithm>
 #include <thread>
 
@@ -131,8 +132,8 @@ absl::Status Tester::gpus() {
   MESHWORK_ASSIGN_OR_RETURN(ordinals,
                             agreeOnGpus(processes, found.ranks, options, why));
   found.gpus.name = gpu.name;
-  found.gpus.notTried = gpu.name.empty() ? "" : why;
-  if (!why.empty())
+  found.gpus.notTried = why;
+  if (ordinals.empty())
     return absl::OkStatus();
   MESHWORK_RETURN_IF_ERROR(onRanks(found.tried.mesh, [&](Transport &host,
                                                          uint32_t rank) {
@@ -169,11 +170,13 @@ absl::Status Tester::plans() {
 absl::StatusOr<SelfTest> Tester::run() {
   if (processes.isFirst())
     MESHWORK_RETURN_IF_ERROR(listener.begin());
-  MESHWORK_RETURN_IF_ERROR(place());
-  MESHWORK_RETURN_IF_ERROR(measure());
-  MESHWORK_RETURN_IF_ERROR(moves());
-  MESHWORK_RETURN_IF_ERROR(gpus());
-  MESHWORK_RETURN_IF_ERROR(plans());
+  for (auto part : {&Tester::place, &Tester::measure, &Tester::moves,
+                    &Tester::gpus, &Tester::plans}) {
+    if (options.stop && *options.stop)
+      return stoppedBy(*options.stop,
+                       "before the end of the self-test: nothing is written");
+    MESHWORK_RETURN_IF_ERROR((this->*part)());
+  }
   return std::move(found);
 }
 

@@ -2,12 +2,14 @@
 import getpass
 import json
 import shutil
+import signal
 import socket
+import subprocess
 import unittest
 
 from job import MPIRUN
 from launched import Launched
-from shell import BIN, CANNOT_CREATE, USAGE, Shell
+from shell import BIN, CANNOT_CREATE, TIMEOUT_S, USAGE, Shell
 
 RUN = str(BIN / "meshwork-run")
 EMULATOR = BIN.parent / "emulator"
@@ -74,6 +76,18 @@ class SelfTest(unittest.TestCase):
         self.assertEqual((done.returncode, done.stdout), (CANNOT_CREATE, ""), done.stderr)
         self.assertIn("cannot create a file", done.stderr)
         self.shell.refuse(USAGE, ["--self-test excludes --steps"], "meshwork-run", "--self-test", "report.json", "--steps", "3")
+
+    def test_a_signal_ends_it(self):
+        """After the part that is under way."""
+        run = subprocess.Popen([RUN, "--self-test", "report.json"], cwd=self.shell.path, text=True, stdout=subprocess.PIPE,
+                               stderr=subprocess.PIPE)
+        self.addCleanup(run.kill)
+        self.assertIn("2 ranks on 1 host", run.stdout.readline())
+        run.send_signal(signal.SIGINT)
+        _, said = run.communicate(timeout=TIMEOUT_S)
+        self.assertEqual(run.returncode, 128 + signal.SIGINT, said)
+        self.assertIn("stopped by SIGINT before the end of the self-test: nothing is written", said)
+        self.assertFalse((self.shell.path / "report.json").exists())
 
     def test_without_the_compiler_the_rest_is_tried(self):
         shutil.copy(RUN, self.shell.path / "meshwork-run")
