@@ -30,12 +30,15 @@ partnersOf(uint32_t rank, const std::vector<std::vector<uint32_t>> &groups,
            size_t mostRounds) {
   std::vector<uint32_t> partners;
   for (const std::vector<uint32_t> &group : groups) {
-    auto rounds = roundsOf(static_cast<uint32_t>(group.size()));
-    rounds.resize(std::min(rounds.size(), mostRounds));
-    for (const auto &pairs : rounds)
-      for (auto [a, b] : pairs)
-        if (group[a] == rank || group[b] == rank)
-          partners.push_back(group[a] == rank ? group[b] : group[a]);
+    auto me = std::find(group.begin(), group.end(), rank);
+    if (me == group.end())
+      continue;
+    auto size = static_cast<uint32_t>(group.size()),
+         number = static_cast<uint32_t>(me - group.begin());
+    for (uint32_t round = 0;
+         round < std::min<size_t>(numRounds(size), mostRounds); ++round)
+      if (std::optional<uint32_t> other = partnerIn(round, number, size))
+        partners.push_back(group[*other]);
   }
   return partners;
 }
@@ -115,23 +118,21 @@ std::string textOf(const std::vector<PairLink> &links) {
 }
 } // namespace
 
-/// The circle method: the first stays, the others move on by one place.
-std::vector<std::vector<std::pair<uint32_t, uint32_t>>>
-roundsOf(uint32_t members) {
-  std::vector<std::vector<std::pair<uint32_t, uint32_t>>> rounds;
-  uint32_t places = members + members % 2; // one may have nobody
-  for (uint32_t round = 0; round + 1 < places; ++round) {
-    auto at = [&](uint32_t place) {
-      return place == 0 ? 0 : 1 + (place - 1 + round) % (places - 1);
-    };
-    std::vector<std::pair<uint32_t, uint32_t>> &pairs = rounds.emplace_back();
-    for (uint32_t i = 0; i < places / 2; ++i) {
-      uint32_t one = at(i), other = at(places - 1 - i);
-      if (std::max(one, other) < members)
-        pairs.emplace_back(std::min(one, other), std::max(one, other));
-    }
-  }
-  return rounds;
+uint32_t numRounds(uint32_t members) {
+  return members < 2 ? 0 : members + members % 2 - 1;
+}
+
+/// The circle method: member 0 has place 0, the others move on by one place a
+/// round, and who is at place p meets who is at the p-th from the end.
+std::optional<uint32_t> partnerIn(uint32_t round, uint32_t member,
+                                  uint32_t members) {
+  uint32_t moving = numRounds(members); // places but for 0
+  uint32_t place =
+      member == 0 ? 0 : 1 + (member - 1 + moving - round % moving) % moving;
+  uint32_t opposite = moving - place;
+  uint32_t partner =
+      opposite == 0 ? 0 : 1 + (opposite - 1 + round % moving) % moving;
+  return partner < members ? std::optional(partner) : std::nullopt;
 }
 
 std::vector<PairRequest>

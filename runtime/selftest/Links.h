@@ -2,6 +2,7 @@
 #pragma once
 
 #include "runtime/comm/Transport.h"
+#include <optional>
 
 namespace meshwork::runtime {
 
@@ -11,10 +12,12 @@ struct PairLink {
   double bandwidth = 0;      // bytes a second, each way in turn
 };
 
-/// Who meets whom, round after round: in each, everyone has one partner, or
-/// none where they are odd. `members` are numbered by their places.
-std::vector<std::vector<std::pair<uint32_t, uint32_t>>>
-roundsOf(uint32_t members);
+/// In how many rounds `members` can meet each other, each one partner a round.
+uint32_t numRounds(uint32_t members);
+/// Whom a member, by its number, meets in a round; nothing where they are odd
+/// and it waits.
+std::optional<uint32_t> partnerIn(uint32_t round, uint32_t member,
+                                  uint32_t members);
 
 /// What measureLinks() will prepare on `rank`, with addresses that mean
 /// nothing.

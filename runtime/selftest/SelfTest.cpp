@@ -13,6 +13,8 @@
 
 namespace meshwork::runtime {
 namespace {
+constexpr uint32_t mostThreads = 256;
+
 class Tester {
 public:
   Tester(Processes &processes, const RunOptions &options,
@@ -54,6 +56,12 @@ absl::Status Tester::place() {
   found.areProcesses = processes.areMany();
   found.ranks = processes.areMany() ? processes.count()
                                     : (options.ranks == 0 ? 2 : options.ranks);
+  if (!found.areProcesses && found.ranks > mostThreads)
+    return absl::InvalidArgumentError(
+        absl::StrCat("--ranks is ", found.ranks,
+                     ": as threads of one process a self-test "
+                     "takes at most ",
+                     mostThreads, "; start more as processes"));
   MESHWORK_RETURN_IF_ERROR(processes.shareCores(found.ranks, options).status());
   std::vector<std::string> known;
   MovesToCheck &tried = found.tried;

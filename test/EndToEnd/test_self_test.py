@@ -75,6 +75,7 @@ class SelfTest(unittest.TestCase):
         done = self.shell.run("meshwork-run", "--self-test", "none/report.json")
         self.assertEqual((done.returncode, done.stdout), (CANNOT_CREATE, ""), done.stderr)
         self.assertIn("cannot create a file", done.stderr)
+        self.shell.refuse(USAGE, ["--ranks is 100000", "at most 256"], "meshwork-run", "--self-test", "r.json", "-n", "100000")
         self.shell.refuse(USAGE, ["--self-test excludes --steps"], "meshwork-run", "--self-test", "report.json", "--steps", "3")
 
     def test_a_signal_ends_it(self):
