@@ -43,16 +43,16 @@ std::string peakMemory(const plan::Plan &plan);
 std::string brokenBudgets(const plan::Plan &plan,
                           const std::vector<spec::CollectiveBudget> &budgets);
 
-/// One JSON object, indented, with the keys of README.md. Memory in bytes per
-/// rank (the rank that needs most), flops of a step over all ranks, collectives
-/// per optimizer step. resourceExhausted when a step has so many microbatches
-/// or operands that their lists would not be of use to anyone (above 2^20).
-/// `measured` adds a run's times.
+/// One JSON object, indented, with the keys of README.md. Memory is in bytes
+/// per rank (the rank that needs most), flops are of a step over all ranks,
+/// collectives are per optimizer step. Fails with resourceExhausted when a step
+/// has so many microbatches or operands (above 2^20) that their lists would be
+/// of no use. `measured` adds a run's times.
 absl::StatusOr<std::string> json(const plan::Plan &plan,
                                  const Measured *measured = nullptr);
 
 /// One parameter, buffer, or value of the step on whole tensors: shape, place,
-/// split, what moves it, each instruction that reads or writes it; and why,
+/// split, what moves it, each instruction that reads or writes it. Also why:
 /// from the annotation over the ops that it went through to the reshards.
 /// `name` is a whole name or the end of one, and must mean one value. With `*`
 /// and `?` it may mean several. invalidArgument names the nearest ones, or

@@ -22,9 +22,9 @@ struct TraceEvent {
 /// The longest trace that is read.
 inline constexpr uint64_t maxTraceBytes = uint64_t{1} << 30;
 
-/// All events, in the order of the file. dataLoss where the text is no trace,
-/// or is one of another plan: each event must be of a rank, an action and an
-/// instruction that the plan has.
+/// All events, in the order of the file. Fails with dataLoss where the text is
+/// no trace, or is one of another plan. Each event must be of a rank, an action
+/// and an instruction that the plan has.
 absl::StatusOr<std::vector<TraceEvent>> readTrace(std::string_view text,
                                                   const plan::Plan &plan);
 

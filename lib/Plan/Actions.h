@@ -43,10 +43,11 @@ class ActionTable {
 public:
   static constexpr uint32_t none = UINT32_MAX;
 
-  /// What is wrong with a table, "" when nothing is: kinds and stages that this
-  /// version does not run, lists that do not run as often as they must, or in
-  /// another order than they stand in, which weight_grad alone may: later than
-  /// what stands behind it. Takes time in proportion to the actions.
+  /// What is wrong with a table, or "". Wrong are lists of kinds and stages
+  /// that this version does not run, and lists that run too often, too seldom
+  /// or out of order. Lists run in the order in which they stand. Only
+  /// weight_grad may run later than the lists behind it. Takes time in
+  /// proportion to the actions.
   static std::string problem(std::span<const ListShape> lists,
                              std::span<const Action> actions,
                              uint64_t microbatches);

@@ -4,9 +4,10 @@
 //   auto circle = shortestCircle(graph, open); // no hops: nobody hangs
 //   circleText(circle.isShortest, rows);       // rows: one for each hop
 //
-// A graph has size() nodes. From begin(node) to end(node) are its edges to
-// what waits for it, each with its node `to`. isWait(*edge) is false where the
-// one merely stands behind the other in an order: that costs nothing.
+// A graph has size() nodes. The edges of a node, begin(node) to end(node), lead
+// to the nodes that wait for it: each edge has one as `to`. Where `to` merely
+// stands behind the node in an order, isWait(*edge) is false: that costs
+// nothing.
 #pragma once
 
 #include <algorithm>

@@ -2,10 +2,10 @@
 //
 //   meshwork-plan-instructions Plan.fbs Instructions.h Enums.td
 //
-// Instructions.h has a list of the instructions, a function that calls a
-// visitor with each operand of an instruction, and one that sets the fields of
-// its table from an op with accessors of the same names. The attributes that
-// say which field is an operand are described in Plan.fbs.
+// Instructions.h has a list of the instructions and two functions. One calls a
+// visitor with each operand of an instruction. The other sets the fields of an
+// instruction's table from an op with accessors of the same names. The
+// attributes that say which field is an operand are described in Plan.fbs.
 // Enums.td has the cases of each enum for TableGen, so that an enum of a
 // dialect has the plan's names and numbers.
 #include <flatbuffers/idl.h>

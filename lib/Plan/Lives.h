@@ -2,24 +2,23 @@
 // Actions.h.
 //
 //   Lives lives(table, buffers.size());
-//   lives.setRepeats(list, repeats);            // of each list that has some
-//   lives.touch({buffer, list, instruction});   // all of them, in any order
+//   lives.setRepeats(list, repeats);           // of each list that has some
+//   lives.touch({buffer, list, instruction});  // all, in any order
 //   lives.finish();
-//   lives.meet(0, 1);                           // may they share bytes?
-//   lives.copiesOf(0);                          // alive at once: 1F1B needs
-//   several
+//   lives.meet(0, 1);                          // may they share bytes?
+//   lives.copiesOf(0);                         // at once; 1F1B needs several
 //
 // A buffer that only lists of microbatches touch lives anew in each microbatch,
 // from the first touch to the last one in that microbatch's own actions. What
 // other lists touch too, or what microbatches add up in, lives from the first
 // touch to the last one of the whole step; with `once` among them, always.
-// Nothing else outlives a step. What a Send reads has bytes of its own in all
-// of it, since the Send ends at some time after its action; copies of it are
-// reused by microbatches, which wait for it (Transfers.h).
+// Nothing else outlives a step. A buffer that a Send reads has bytes of its own
+// in the whole step, since the Send ends at some time after its action.
+// Microbatches reuse its copies, and wait for the Send (Transfers.h).
 //
 // What a list touches only within one turn of a repeat lives anew in each turn.
-// What is also touched outside of it, or by a view that advances, lives through
-// all turns, from the first instruction of the repeat to its last.
+// If code outside of the repeat touches it too, or a view that advances, it
+// lives through all turns, from the repeat's first instruction to its last.
 //
 // Buffers of one form, first list and last list are a class, and answers are
 // worked out for classes: the cost is actions times classes, not instructions.

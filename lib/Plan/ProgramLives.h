@@ -32,9 +32,9 @@ TransferOf transferOf(const Program &program, uint32_t list);
 Transfers transfersOf(const Program &program, const ActionTable &table,
                       const Lives &lives);
 
-/// For each list and each of its instructions that adds up over a step: the
-/// action in which it sets its buffer, the first of all lists that add to it.
-/// ActionTable::none for other instructions.
+/// By list and instruction. An instruction that adds up over a step sets its
+/// buffer in this action: the first one of all lists that add to the buffer.
+/// Other instructions have ActionTable::none.
 std::vector<std::vector<uint32_t>> settingActions(const Program &program,
                                                   const ActionTable &table);
 

@@ -37,9 +37,9 @@ private:
   size_t count = 0;
 };
 
-/// Reads a cell that is not empty and has no space around it, adds its actions,
-/// and counts those on parameters, of which a table has none. Where that fails,
-/// says what was found and expected.
+/// Reads a cell that is not empty and has no space around it, and adds its
+/// actions. Actions on parameters are only counted: a table has none. On
+/// failure says what was found and expected.
 std::string readCell(std::string_view cell, std::vector<Action> &actions,
                      size_t &passedOver);
 

@@ -23,11 +23,12 @@ struct JudgeOptions {
   bool transfersInOrder = false;
 };
 
-/// OK, or all that is wrong: each F before its B or I, W after I, each piece of
-/// work once, on the rank that holds its stage, transfers matched (in a table
-/// that has any), parameters whole where they are used, memory within its
-/// limit. Then: under rendezvous semantics no rank waits for ever. What waits
-/// is shown as the shortest cycle, a table of rank x action.
+/// OK, or all that is wrong. Each F must stand before its B or I, and W after
+/// I. Each piece of work must be there once, on the rank that holds its stage.
+/// Transfers must match, in a table that has any. Parameters must be whole
+/// where they are used, and memory within its limit. Then: under rendezvous
+/// semantics no rank waits for ever. What waits is shown as the shortest cycle,
+/// a table of rank x action.
 absl::Status judge(const Table &table, const JudgeOptions &options = {});
 
 } // namespace meshwork::schedules

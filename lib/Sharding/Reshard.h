@@ -23,9 +23,9 @@ namespace meshwork::sharding {
 ///
 /// A step into another layout than blocks (slice, reduceScatter, an allToAll's
 /// `toDim`), or out of one (allGather, an allToAll's `dim`), is of a whole run.
-/// What the ranks then have in index order are not blocks of the parent: it is
-/// brought into the order of the parts before the one, and into its own after
-/// the other (layout::ranges).
+/// The ranks' parts in index order are then not blocks of the parent. Before a
+/// step into a layout, the parent is brought into the order of the parts. After
+/// a step out of one, it is brought into its own order (layout::ranges).
 struct Step {
   enum class Kind {
     /// Partial over `axes` becomes replicated.
@@ -35,9 +35,10 @@ struct Step {
     /// Removes the minor-most `axes` of `dim`. The blocks in index order, cut
     /// to the parent's local size.
     allGather,
-    /// Moves the minor-most `axes` of `dim` to be minor-most of `toDim`:
-    /// block `index` of toDim goes to that rank; what arrives is concatenated
-    /// along `dim` in index order and cut to the parent's local size.
+    /// Moves the minor-most `axes` of `dim` to be minor-most of `toDim`. Block
+    /// `index` of toDim goes to that rank. The blocks that arrive are
+    /// concatenated along `dim` in index order and cut to the parent's local
+    /// size.
     allToAll,
     /// Each rank takes the whole local tensor of permuteSource(). Local shapes
     /// stay, and so does what is partial; `axes` are those whose coordinate may
@@ -76,15 +77,15 @@ struct Plan {
   int64_t bytesSent() const;
 };
 
-/// The steps from `from` to `to` that send the least bytes in all; of these the
-/// fewest steps; of these the ones found first, where moves are tried in the
+/// The steps from `from` to `to` that send the least bytes in all. Of these the
+/// fewest steps, and of these the ones found first. Moves are tried in the
 /// order slice, reduceScatter, allReduce, allGather, allToAll, permute, then by
 /// dim, then in mesh order. Equal input gives equal steps on any machine.
 ///
-/// Axes that split the same dims from the major end on both sides, that are
-/// partial on both, or that neither side names stay as they are throughout:
-/// links of an axis which the request does not name are not its to use.
-/// Axes of size 1 are in no step and no sharding of a step.
+/// An axis stays as it is throughout if it splits the same dim from the major
+/// end on both sides, is partial on both, or is named by neither. The links of
+/// an axis that the request does not name are not its to use. Axes of size 1
+/// are in no step and no sharding of a step.
 ///
 /// A layout that both sides share stays. One that only one side has is left, or
 /// entered, without a search: a sum is scattered into it, an axis alone moves
@@ -92,11 +93,11 @@ struct Plan {
 ///
 ///   elementBytes  1 or more
 ///
-/// Nothing, and why in `error`, when a sharding does not fit mesh or shape,
-/// `to` is partial over an axis that `from` is not partial over, the kinds of
-/// reduction differ, or bytes could overflow. Above 8 differing axes, or after
-/// 200 000 shardings, the plan reduces and gathers all that differs, then
-/// slices; leastBytes is false then.
+/// Returns nothing, and why in `error`, when a sharding does not fit mesh or
+/// shape, the kinds of reduction differ, or bytes could overflow. Likewise when
+/// `to` is partial over an axis that `from` is not partial over. Above 8
+/// differing axes, or after 200 000 shardings, the plan reduces and gathers all
+/// that differs, then slices; leastBytes is false then.
 ///
 /// Time depends on the number of differing axes, never on the ranks.
 std::optional<Plan> planReshard(const Mesh &mesh,

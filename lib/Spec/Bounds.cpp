@@ -1,4 +1,4 @@
-// What a text must not hold before it is parsed as TOML, and what is likely
+// Refuses some texts before they are parsed as TOML, and says what is likely
 // wrong in one that does not parse.
 #include "lib/Spec/Document.h"
 #include "meshwork/Text/Counted.h"

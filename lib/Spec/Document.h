@@ -35,8 +35,8 @@ struct Entry {
 };
 
 /// Dotted path -> value. Tables stand in the map too, whole and with each of
-/// their keys; a part
-/// of a path that is no bare TOML key is in quotes, so it equals no known key.
+/// their keys. A part of a path that is no bare TOML key is in quotes, so it
+/// equals no known key.
 using Document = std::map<std::string, Entry>;
 
 /// Why a text is not given to the TOML library, which calls itself for each

@@ -51,10 +51,11 @@ private:
                        [&](const ShardRule &rule) { return rule.dim == dim; });
   }
 
-  /// The usual placement (Shoeybi et al., arXiv 1909.08053): samples over the
-  /// data-parallel axes; heads, ffn and vocabulary over "tp"; experts over
-  /// "ep", which is a data-parallel axis to all others (Lepikhin et al., arXiv
-  /// 2006.16668); the sequence over "cp", unless that splits something else.
+  /// The usual placement (Shoeybi et al., arXiv 1909.08053). Samples go over
+  /// the data-parallel axes; heads, ffn and vocabulary over "tp". Experts go
+  /// over "ep", which is a data-parallel axis to all others (Lepikhin et al.,
+  /// arXiv 2006.16668). The sequence goes over "cp", unless that splits
+  /// something else.
   void completeShard() {
     std::vector<std::string> data, samples;
     for (const char *name : {"dp", "fsdp"})

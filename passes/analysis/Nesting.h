@@ -1,7 +1,7 @@
-// What IR text must not hold before the parser may see it. It calls itself for
-// each level of brackets, so that a text of a few hundred kilobytes can end a
-// process by the size of its stack alone, and takes a time quadratic in a
-// number's digits.
+// What IR text must not hold before the parser may see it. The parser calls
+// itself for each level of brackets, so a text of a few hundred kilobytes can
+// end a process by the size of its stack alone. It also takes a time quadratic
+// in a number's digits.
 //
 //   if (std::optional<std::string> why = whyNotParsed(text)) // refuse it
 #pragma once

@@ -15,8 +15,8 @@ using namespace transformer;
 /// Columns are joined until a row has about this many elements.
 constexpr int64_t wantedColumns = 256;
 
-/// Makes room for the second half of each reduction over rows: the kernel
-/// yields sums per chunk, a cast stands for them, and a vertical reduction of
+/// Makes room for the second half of each reduction over rows. The kernel
+/// yields sums per chunk, and a cast stands for them. A vertical reduction of
 /// the cast takes the place of the old result.
 void splitColumnReductions(func::FuncOp function) {
   SmallVector<ReduceOp> reductions;

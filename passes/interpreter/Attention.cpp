@@ -156,8 +156,8 @@ static Results evaluate(AttentionOp op, ArrayRef<Tensor> operands,
   return attend(*terms, operands[0], operands[1], operands[2]);
 }
 
-// With p the probabilities, m the dropout factors, o the result and g its
-// gradient: dv = (m p)^T g, dp = m (g v^T), ds = p (dp - rowsum(g o)),
+// Let p be the probabilities, m the dropout factors, o the result and g its
+// gradient. Then dv = (m p)^T g, dp = m (g v^T), ds = p (dp - rowsum(g o)),
 // dq = scale ds k, dk = scale ds^T q. The row sum of p dp is that of g o, since
 // o = (m p) v.
 Tensors attendBackward(const AttentionTerms &terms, ArrayRef<Tensor> operands) {

@@ -87,9 +87,9 @@ private:
     }
   }
 
-  /// Notes which ops run again, and which others' results can be had in the
-  /// backward pass: those that it reads itself, and those that cross layers or
-  /// come from another stage.
+  /// Notes which ops run again. Of the others, the backward pass can have
+  /// results that it reads itself, that cross layers, or that come from another
+  /// stage.
   void classify(Operation *op) {
     if (isScalar(op) || (isSumOfRow(op) && policyOf(op) != Policy::full)) {
       available.insert(op);
@@ -119,8 +119,9 @@ private:
            });
   }
 
-  /// A number for each row of what a pass over the rows is needed for, as for a
-  /// norm's mean: a pass that each kernel would make that reads the rows.
+  /// One number per row, which takes a pass over the rows, as a norm's mean
+  /// does. If it ran again, each kernel that reads the rows would make such a
+  /// pass.
   static bool isSumOfRow(Operation *op) {
     auto reduce = dyn_cast<ReduceOp>(op);
     if (!reduce)

@@ -44,8 +44,8 @@ public:
   Reason ofHome(mlir::Value value, const sharding::Sharding &part) const;
   /// A step gathers `part` of a weight for all its uses.
   Reason ofStep(mlir::Value value, const sharding::Sharding &part) const;
-  /// What an op needs of an operand that lies otherwise: the axes that gave way
-  /// to a stronger factor, and those that the others bring.
+  /// Why an op needs an operand in another sharding than it has: the axes that
+  /// gave way to a stronger factor, and the axes that the others bring.
   Reason ofOperand(mlir::Operation *op, const sharding::FactorTable &table,
                    unsigned tensor, llvm::ArrayRef<sharding::Axes> decided,
                    llvm::ArrayRef<sharding::Proposal> proposed) const;

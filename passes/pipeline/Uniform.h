@@ -7,10 +7,10 @@
 
 namespace meshwork::pipeline {
 
-/// The values of a rank's step that ranks which differ only along `axis` all
-/// have, bit for bit: what comes out of a reduction or a gather over it, and
-/// what is computed from such values alone. An axis that splits the batch is
-/// not to be asked for: arguments do not say that they differ along it.
+/// The values of a rank's step that are the same, bit for bit, on all ranks
+/// that differ only along `axis`. They come out of a reduction or a gather over
+/// it, or are computed from such values alone. Do not ask for an axis that
+/// splits the batch: arguments do not say that they differ along it.
 class Uniform {
 public:
   Uniform(::mlir::func::FuncOp step, ::mlir::StringAttr axis);

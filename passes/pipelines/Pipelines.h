@@ -27,8 +27,9 @@ std::unique_ptr<mlir::Pass> createGatePass(llvm::StringRef phase = "");
 /// The passes of `phase` and its gate, which alone verifies. To verify after
 /// each pass, as `meshwork-opt` does, took a quarter of the compile time of a
 /// large model.
+///
 ///   folds  whether ranks of a pipeline that are equal but for names go as one
-///          through the phases from recompute to schedule; `memory` finds each
+///          through the phases from recompute to schedule. `memory` finds each
 ///          rank again. For callers that run all of these phases
 void addPhase(mlir::PassManager &passes, const Phase &phase,
               const spec::Spec &spec, bool folds = false);

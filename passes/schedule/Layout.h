@@ -1,9 +1,9 @@
 // How an instruction wants a tensor to lie, and how to make it lie so.
 //
 // An instruction sees a tensor as few loops, each one stride: a product sees
-// [batch, rows, sum]. Most tensors lie so already. A rank's block of a larger
-// tensor may not (rows of two samples have those of other ranks between them),
-// nor do letters of an einsum that mix rows and columns; then the instruction
+// [batch, rows, sum]. Most tensors lie so already. Two may not: a rank's block
+// of a larger tensor (other ranks' rows lie between the rows of two samples),
+// and letters of an einsum that mix rows and columns. The instruction then
 // works on a copy.
 #pragma once
 

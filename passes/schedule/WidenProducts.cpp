@@ -1,9 +1,10 @@
-// Products of odd extents, over a little more than there is. Fast kernels of a
-// GPU's library take multiples of some size alone, and a vocabulary is what it
-// is: the tensors get room (Placement.h), and the product runs into it.
-//   rows, columns   what it writes there is nobody's
-//   what is summed  zero in both operands: weights are so from the start, since
-//                   nothing writes behind them; others are made so before
+// Pads products of odd extents, such as a vocabulary's: a GPU's library has
+// fast kernels for multiples of some size alone. The tensors get room
+// (Placement.h), and the product runs into it.
+//   rows, columns   Nobody reads what the product writes there.
+//   what is summed  The room is zero in both operands. In weights it is so from
+//                   the start, since nothing writes behind them. In others it
+//                   is made so before.
 #include "passes/schedule/Lowering.h"
 
 using namespace mlir;

@@ -19,10 +19,10 @@ bool exchangesHeads(::mlir::Operation *op);
 /// Says that `axes` exchange heads, whatever the others do.
 void setExchanged(::mlir::Operation *op, ::llvm::ArrayRef<std::string> axes);
 
-/// Moves the axes that exchange heads, of those that split the sequence of
-/// `op`'s queries (the first of `proposals`), to its heads in `decided`: to key
-/// heads, and where each of these is a part of its own, to the query heads that
-/// share it. False where they do not divide.
+/// Takes the axes that exchange heads, out of those that split the sequence of
+/// `op`'s queries (the first of `proposals`). Moves them to its heads in
+/// `decided`: to key heads or, where a rank has one key head left, to the query
+/// heads that share it. False where they do not divide.
 bool splitHeads(::mlir::Operation *op, const FactorTable &table,
                 const Mesh &mesh, ::llvm::ArrayRef<Proposal> proposals,
                 std::vector<Axes> &decided);

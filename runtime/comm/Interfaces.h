@@ -26,10 +26,12 @@ std::vector<Interface> interfacesHere();
 const Interface *chooseInterface(absl::Span<const Interface> all,
                                  const std::string &wanted);
 
-/// The address of the interface that `option` names, else one of the variables
+/// The address of the interface that `option` names. Else one of two variables
+/// names it:
 ///   NCCL_SOCKET_IFNAME  in the same form
 ///   GLOO_SOCKET_IFNAME  names in full
-/// "" where nothing is named; invalidArgument lists those that there are.
+/// Returns "" where nothing is named. An invalidArgument lists the
+/// interfaces that there are.
 absl::StatusOr<std::string>
 interfaceAddress(const std::string &option,
                  absl::FunctionRef<const char *(const char *name)> environment);

@@ -1,8 +1,8 @@
 // Where a sender and a receiver, threads of one process, meet: the i-th send of
-// a lane is for its i-th receive. Whoever first waits for one that both have
-// started copies it, from the sender's memory to the receiver's; so nothing
-// needs a thread of its own, and a transfer ends once both sides have started
-// it, whatever else they do.
+// a lane is for its i-th receive. The first to wait for a transfer that both
+// have started copies it, from the sender's memory to the receiver's. So
+// nothing needs a thread of its own, and a transfer ends once both sides have
+// started it, whatever else they do.
 #pragma once
 
 #include "runtime/comm/Rendezvous.h"

@@ -30,9 +30,9 @@ private:
   uint32_t failedRank = 0;
 };
 
-/// A barrier that knows who is missing. Each member has a counter of its own
-/// on its own cache line; a member has arrived when its counter has reached
-/// mine, so no counter is ever reset and no member can lap another.
+/// A barrier that knows who is missing. Each member has a counter of its own on
+/// its own cache line. A member has arrived when its counter has reached mine.
+/// So no counter is ever reset and no member can lap another.
 class Rendezvous {
 public:
   /// Time does not run while `fileWorkers`, of the whole process, is not 0.

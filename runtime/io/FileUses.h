@@ -19,11 +19,11 @@ struct FileUse {
   bool replacesLink = false;
 };
 
-/// kInvalidArgument when two uses are one file and at least one writes it,
-/// whatever it is called: compares device and inode, so links are seen, and for
-/// a file that is not there its folder and name. Pipes and devices may be
-/// shared, and a path may be empty. To be called before any of the files is
-/// created.
+/// Fails with kInvalidArgument when two uses are one file, whatever it is
+/// called, and at least one writes it. Compares device and inode, so links are
+/// seen. For a file that is not there it compares folder and name. Pipes and
+/// devices may be shared, and a path may be empty. To be called before any of
+/// the files is created.
 absl::Status checkFileUses(absl::Span<const FileUse> uses);
 
 } // namespace meshwork::runtime

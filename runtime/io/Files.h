@@ -1,4 +1,4 @@
-// Files as data, never as memory: ranges are read with pread, so a file that
+// Files as data, never as memory: ranges are read with pread. So a file that
 // shrinks while it is in use is an error with its name in it and not a SIGBUS.
 //
 // Status codes of everything in runtime/io, and the exit code a tool gives

@@ -8,10 +8,10 @@
 
 namespace meshwork::runtime {
 
-/// The names under which a file may hold the parameter, the likeliest first:
-/// its own, and with or without the prefix of the model that a head was put on
-/// ("transformer." of GPT-2, "model." of the Llama family). Repositories hold
-/// either, and Transformers reads either.
+/// The names under which a file may hold the parameter, the likeliest first.
+/// These are its own name, and that with or without the prefix of the model
+/// that a head was put on ("transformer." of GPT-2, "model." of the Llama
+/// family). Repositories hold either, and Transformers reads either.
 std::vector<std::string> namesInFiles(std::string_view parameter);
 
 /// Whether a tensor is no weight but follows from the configuration: GPT-2's

@@ -1,9 +1,9 @@
-// Megatron's .idx file, little endian:
-//   9 bytes magic, u64 version 1, u8 element type, u64 sequences, u64
-//   documents, i32 lengths[sequences], i64 byte offsets in .bin[sequences], i64
-//   first sequence of each document[documents], then i8 modes[sequences] or
-//   nothing. Offsets and lengths are trusted by no one: each range is checked
-//   against the .bin file once, here.
+// Megatron's .idx file, little endian, begins with 9 bytes magic, u64
+// version 1, u8 element type, u64 sequences, u64 documents. Then come i32
+// lengths[sequences], i64 byte offsets in .bin[sequences], i64 first sequence
+// of each document[documents]. It ends with i8 modes[sequences] or nothing.
+// Offsets and lengths are trusted by no one: each range is checked against the
+// .bin file once, here.
 #include "runtime/io/TokenLayout.h"
 
 #include <algorithm>

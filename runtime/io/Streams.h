@@ -8,9 +8,9 @@
 namespace meshwork::runtime {
 
 /// For the start of a tool, before it opens a file. Gives each of the three
-/// that is closed a place where reads and writes fail, since the next file
-/// opened would take its number; a limit on the size of files becomes an error
-/// of the write, and a lack of memory a message and exit code 71.
+/// streams that is closed a place where reads and writes fail, since the next
+/// file opened would take its number. Makes a limit on the size of files an
+/// error of the write, and a lack of memory a message and exit code 71.
 void startTool();
 
 /// Writes to stdout to the last byte; kUnavailable when that fails.

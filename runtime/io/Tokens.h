@@ -5,13 +5,13 @@
 //   source.value()->sample(seed, {step, index, ofRun}, {tokens, targets});
 //
 // Formats, told apart by their first bytes:
-//   llm.c .bin         256 int32 header: magic 20240520, version 1, count,
-//   uint16
-//                      ids; or magic 20240801, version 7, uint32 ids
-//   Megatron .bin/.idx index version 1, integer types; either file may be
-//   given, or their common prefix, where no file has that name
-//   raw                little-endian ids without header; the type must be given
-//   text               with tokenizer "bytes": token = byte, vocabulary 256
+//   llm.c .bin          header of 256 int32: magic 20240520, version 1, count,
+//                       uint16 ids. Or magic 20240801, version 7, uint32 ids.
+//   Megatron .bin/.idx  Index version 1, integer types. Either file may be
+//                       given, or their common prefix, where no file has that
+//                       name.
+//   raw                 little-endian ids without header; type must be given
+//   text                with tokenizer "bytes": token = byte, vocabulary 256
 #pragma once
 
 #include <atomic>
@@ -122,11 +122,11 @@ std::vector<std::string> tokenFiles(const std::string &path);
 class TokenSource {
 public:
   virtual ~TokenSource() = default;
-  /// Checks structure, size, at least sequence + 1 tokens, marks of documents
-  /// (a token that occurs, an index that ends a document), and each id below
-  /// the vocabulary: of 64 MiB spread over all files where they are larger (and
-  /// 1 MiB of each file), since reading hundreds of them would hold up the
-  /// first step; `sample` checks them all.
+  /// Checks structure, size, at least sequence + 1 tokens, and marks of
+  /// documents (a token that occurs, an index that ends a document). Checks
+  /// that each id is below the vocabulary. Of larger files it checks the ids
+  /// in 64 MiB spread over all of them (in 1 MiB of each file at least), since
+  /// reading hundreds would hold up the first step; `sample` checks all ids.
   /// Errors name the file, what was found and what was expected; codes as in
   /// Files.h.
   static absl::StatusOr<std::unique_ptr<TokenSource>>
@@ -146,14 +146,16 @@ public:
   /// most i. It changes neither tokens nor targets. So the last token of a
   /// document has for its target
   ///   beginToken  that token, which is to be predicted: the document is over
-  ///   endToken    the first token of the next document. The last token is the
-  ///               mark itself; the token before it has the mark for its target
-  ///   index       the first token of the next document
-  /// and in the latter two that target cannot be told from its document.
+  ///   endToken    The first token of the next document. The last token is the
+  ///               mark itself. The token before it has the mark for its
+  ///               target.
+  ///   index       The first token of the next document.
+  /// In the latter two that target cannot be told from its document.
   ///
-  /// Fails when an id is not in the vocabulary, or the file was changed after
-  /// it was opened or cannot be read any more; else only when a span has
-  /// another size, or documents are wanted but were not asked for at open.
+  /// Fails when an id is not in the vocabulary, or when the file was changed
+  /// after it was opened or cannot be read any more. Else fails only when a
+  /// span has another size, or when documents are wanted but were not asked for
+  /// at open.
   virtual absl::Status sample(uint64_t seed, const SampleNumber &number,
                               const SampleSpans &to) const = 0;
 
@@ -180,8 +182,8 @@ public:
 
   /// "5000 tokens, fingerprint 0123456789abcdef": tells a file that was
   /// replaced, or a stale copy. The fingerprint is a hash of the width of ids,
-  /// of the ids that are checked at open, and of the documents of an index; of
-  /// several files a hash of what this is of each.
+  /// of the ids that are checked at open, and of the documents of an index. For
+  /// several files it hashes the identities of all.
   virtual std::string identity() const = 0;
 };
 

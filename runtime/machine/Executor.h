@@ -217,9 +217,10 @@ class Device {
 public:
   virtual ~Device() = default;
 
-  /// Everything that `ranksHere` ranks of this machine take, of which this
-  /// process has those with threads in `cores`, against what there is.
-  /// resourceExhausted when it is not enough; else the bytes of this process.
+  /// Compares what `ranksHere` ranks of this machine take in all with what
+  /// there is. This process has those with threads in `cores`. Fails with
+  /// resourceExhausted when there is not enough; else returns the bytes of this
+  /// process.
   virtual absl::StatusOr<uint64_t>
   checkMemory(const std::vector<CoreShare> &cores, uint32_t ranksHere) = 0;
   /// Takes all the memory the rank will ever take, and binds its instructions.

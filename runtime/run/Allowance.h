@@ -8,14 +8,16 @@
 
 namespace meshwork::runtime {
 
-/// Whether `got` is as near to `expected` as rounding allows, and how near: the
-/// largest share of the allowance of any element, above 1 when it is not.
+/// Whether `got` is as near to `expected` as rounding allows, and how near.
+/// Returns the largest share of the allowance of any element, above 1 when it
+/// is not. Both hold the bytes that the view spans.
 ///   inexact  some operand of the instruction is bf16 or of 8 bits
-/// Both hold the bytes that the view spans.
-/// An element may be off by a part of itself and a part of the root mean square
-/// of its row or, if that is more, of all: sums of other elements' size round
-/// at their size. (Rows differ: of attention's, the first are sums over few
-/// keys and larger than the others.)
+///
+/// An element may be off by a part of itself and a part of a root mean square:
+/// that of its row or, if more, of all. Sums of other elements' size round at
+/// their size. Rows differ: of attention's, the first are sums over few keys
+/// and larger than the others.
+///
 ///   bf16 results   2^-6 and 0.03 (8 bits, and an intermediate rounded too)
 ///   f32 from bf16  2^-9 and 0.01 (intermediates that one device keeps in f32)
 ///   f32            2^-15 and 1e-4 (sums in another order, approximate

@@ -8,8 +8,8 @@
 namespace meshwork::runtime {
 
 /// Bytes of the copies of this process's ranks; none without --checkpoint, or
-/// with --checkpoint-sync. resourceExhausted when they do not fit beside the
-/// `planned` bytes of this process: what to leave out.
+/// with --checkpoint-sync. Fails with resourceExhausted when they do not fit
+/// beside the `planned` bytes of this process, and says what to leave out.
 ///   ranksHere  ranks that take memory of this machine
 absl::StatusOr<uint64_t> checkCopies(const plan::Plan &plan,
                                      const RunOptions &options,

@@ -97,8 +97,8 @@ bool isRestored(const plan::Parameter &parameter, const plan::State &state) {
   return state.role() != plan::StateRole::gradient && !isTwice;
 }
 
-/// Which tensors have numbers may differ from mesh to mesh, as which products
-/// are in FP8 does: those that a checkpoint lacks begin as in a first step.
+/// The tensors that have numbers may differ from mesh to mesh, as the products
+/// in FP8 do. Numbers that a checkpoint lacks begin as in a first step.
 bool beginsAnew(const Checkpoint &checkpoint, const plan::Parameter &parameter,
                 const plan::State &state) {
   return state.part()->is_number() &&

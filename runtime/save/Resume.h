@@ -26,9 +26,9 @@ public:
   static absl::StatusOr<std::shared_ptr<Resume>> find(const RunOptions &options,
                                                       const plan::Plan &plan);
 
-  /// Fills the rank's states. All ranks call it together and take the same one:
-  /// one that any of them finds damaged is told of, and the one before it comes
-  /// next. dataLoss when none is good.
+  /// Fills the rank's states. All ranks call it together and take the same
+  /// checkpoint. If any of them finds one damaged, it tells so and the one
+  /// before comes next. Fails with dataLoss when none is good.
   ///   settings  of this run, to tell what has changed
   absl::StatusOr<Progress> restore(Rank &rank, Transport &transport,
                                    const RunSettings &settings);

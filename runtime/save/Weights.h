@@ -21,9 +21,9 @@ struct MatchedWeights {
 /// Finds the parameters of all programs among the file's tensors, also under
 /// the other names that Hub repositories give them, and skips what these hold
 /// beside weights (HubNames.h). A head beside an embedding that is tied to it
-/// is skipped too, if it has the same values; only `readsHead` looks, so that
-/// one of several processes may. dataLoss with the first five missing, extra
-/// and reshaped tensors.
+/// is skipped too, if it has the same values. Only `readsHead` looks, so one of
+/// several processes may do so for all. Fails with dataLoss and the first five
+/// missing, extra and reshaped tensors.
 absl::StatusOr<MatchedWeights>
 matchWeights(const plan::Plan &plan,
              std::shared_ptr<const SafeTensorsReader> file, bool readsHead);

@@ -34,10 +34,10 @@ public:
   Trainer(TrainerParts parts, const RunOptions &options);
 
   /// Places weights and runs options.steps steps, or fewer (`ending`). The
-  /// first failure that a rank cannot go on from stops all and is returned;
-  /// ranks that do not stop within a second of it are left behind (their
-  /// threads and memory stay), and all of them when it is that something did
-  /// not come in time.
+  /// first failure that a rank cannot go on from stops all and is returned.
+  /// Ranks that do not stop within a second of it are left behind: their
+  /// threads and memory stay. All are left behind when the failure is that
+  /// something did not come in time.
   absl::Status run();
 
   /// After an ok `run`: why it ended early, or what failed beside it. Weights

@@ -1,6 +1,7 @@
 // Every scalar function that models are made of, and its derivative as autodiff
-// builds it, over the whole range of f32 and bf16 against doubles: the CPU's
-// kernels, the GPU's in the emulator, and the interpreter.
+// builds it, over the whole range of f32 and bf16 against doubles. The
+// functions run on the CPU's kernels, the GPU's in the emulator, and the
+// interpreter.
 #include <cstring>
 #include <limits>
 #include <numbers>

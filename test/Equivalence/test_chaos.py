@@ -209,8 +209,8 @@ class Faults:
     def harm(self):
         """False when the run is over."""
         child = self.child()
-        # Where a fault lands is what is drawn, from the start of its run: one drawn from the last
-        # fault would end each run that follows a pause at its birth, and pauses would double.
+        # The time of a fault is drawn from the start of its run. Drawn from the last fault, it
+        # would end each run that follows a pause at its birth, and pauses would double.
         time.sleep(self.chance.uniform(0, APART_S))
         if child is None or self.run.poll() is not None:
             return False

@@ -1,6 +1,6 @@
-// What an instruction does with its operands is said twice: by its op in the
-// schedule dialect, for passes, and by the attributes of its table in Plan.fbs,
-// for all that read plans. Here each instruction of the dialect's examples is
+// Two places say what an instruction does with its operands: its op in the
+// schedule dialect, for passes, and the attributes of its table in Plan.fbs,
+// for readers of plans. Here each instruction of the dialect's examples is
 // written as a plan has it, and both must say the same of every view.
 #include "lib/Plan/Operands.h"
 #include "dialects/schedule/ProgramTables.h"

@@ -91,8 +91,8 @@ float fromBits(uint32_t bits) {
 }
 
 /// Both neighbours and nothing else, the upper one as often as the distance
-/// says: over n draws the share's deviation is sqrt(p (1 - p) / n), and six of
-/// them are what one draw in 10^9 exceeds.
+/// says. Over n draws the share's deviation is sqrt(p (1 - p) / n). One draw in
+/// 10^9 exceeds six deviations.
 TEST(Random, RoundsToBothNeighboursWithoutBias) {
   constexpr int draws = 40000;
   for (uint32_t high : {0x3f800000u, 0xbf800000u, 0x00010000u, 0x7f7e0000u,

@@ -1,7 +1,7 @@
 // Sizes that the axes do not divide: 13 tokens of vocabulary, 11 of ffn, 5 of a
-// sequence, over 2, 3 and 4 ranks, alone and nested. What lies behind the end
-// of a rank's part must not be seen in any result; compareSteps checks that it
-// is zero in all that is kept.
+// sequence, over 2, 3 and 4 ranks, alone and nested. No result may show the
+// elements behind the end of a rank's part: compareSteps checks that they are
+// zero in all that is kept.
 #include "TinyConfigs.h"
 
 #include "dialects/mesh/Mesh.h"

@@ -82,7 +82,7 @@ TEST(Generate, oneForwardOneBackwardIsThePublishedOrder) {
 }
 
 // Megatron-LM: the k-th forward of a rank is of its model chunk
-// (k mod P v) / P, and of the microbatch P (k / P v) + k mod P; backwards go
+// (k mod P v) / P, and of the microbatch P (k / P v) + k mod P. Backwards go
 // through the chunks from the last. The warm-up is 2 (P - r - 1) + (v - 1) P.
 TEST(Generate, interleavedIsThePublishedOrder) {
   for (int32_t ranks : {1, 2, 3, 4, 8, 16})

@@ -1,4 +1,4 @@
-// What the command lines of the tools share: --version, values that --help
+// Shared by the command lines of the tools: --version, values that --help
 // lists, errors that say what to type instead.
 //
 //   CLI::App app("Runs a plan", "meshwork-run");

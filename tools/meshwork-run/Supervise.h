@@ -11,11 +11,11 @@
 namespace meshwork {
 
 /// Forks; to be called before there are threads. The child goes on with nothing
-/// returned, and with `options` of a run that is not supervised; a child that
+/// returned, and with `options` of a run that is not supervised. A child that
 /// takes the place of one that failed resumes from the newest checkpoint. The
-/// parent returns when a child has ended well, was asked to end, failed in a
-/// way that would repeat itself, or failed for good: with its exit code, or 128
-/// + the signal that killed it.
+/// parent returns when a child has ended well or was asked to end. It also
+/// returns when a failure would repeat itself or is for good. Its result is the
+/// child's exit code, or 128 plus the signal that killed it.
 ///
 /// Signals that ask a run to end or to save are passed on; the child has the
 /// handlers that the caller has installed. When the parent is killed, the child

@@ -19,9 +19,9 @@
 namespace meshwork::layout {
 
 /// How N ranks share n elements.
-///   block   part i is the block i of ceil(n / N)
-///   zigzag  part i is the chunks i and 2N - 1 - i of ceil(n / 2N), in this
-///           order: under a causal mask all parts cost the same
+///   block   Part i is block i of ceil(n / N).
+///   zigzag  Part i is chunks i and 2N - 1 - i of ceil(n / 2N), in this order.
+///           Under a causal mask all parts cost the same.
 using DimLayout = plan::Layout;
 
 /// As texts write it.

@@ -4,8 +4,8 @@
 //   "found axis " + quote(name)           a name inside a message
 //   fputs(printable(message).c_str(), f)  a whole message, on its way out
 //
-// What a terminal would obey is shown as \xNN, as are bytes that are no UTF-8
-// and the letters that change the order in which others are shown.
+// Shown as \xNN: bytes that a terminal would obey, bytes that are no UTF-8, and
+// the letters that change the order in which others are shown.
 #pragma once
 
 #include <cstddef>

@@ -1,5 +1,5 @@
-// What instructions that are no clusters run on a GPU: kernels that call the
-// device functions of library/, with a constant for all that a plan fixes.
+// How a GPU runs instructions that are no clusters: kernels call the device
+// functions of library/, with a constant for all that a plan fixes.
 //
 //   FailureOr<DeviceCalls> calls = deviceCallsOf(op);
 //   for (const DeviceCall &call : calls->calls) launch(call.grid, call.block);

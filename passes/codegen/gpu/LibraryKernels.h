@@ -23,8 +23,8 @@ struct LibraryKernels {
 };
 
 /// Appends the kernels of all instructions of `schedule` to `module`, whose
-/// context has the dialects of loadGpuKernelDialects: a gpu.func with the
-/// arguments that Plan.fbs says, which calls a function that the module
+/// context has the dialects of loadGpuKernelDialects. A kernel is a gpu.func
+/// with the arguments that Plan.fbs says. It calls a function that the module
 /// declares. Kernels that differ in streams alone share a gpu.func. Reports
 /// every instruction that has none.
 mlir::FailureOr<LibraryKernels>

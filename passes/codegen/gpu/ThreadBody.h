@@ -1,7 +1,7 @@
 // Emits the values of a cluster as one thread of a GPU computes them. A value
-// is known by what it changes with: nothing, the row, the place along the
-// columns, or both; each has a point in the kernel where its ops go, so that
-// what a loop over rows or places does not change stays outside of it.
+// changes with nothing, the row, the place along the columns, or both. Each of
+// these has a point in the kernel for its ops, so a loop over rows or places
+// holds only ops that change with it.
 #pragma once
 
 #include <map>

@@ -39,8 +39,8 @@ struct ExpansionBuilder {
 
 /// e^x = 2^n e^r with n = round(x / ln 2), |r| <= ln(2) / 2.
 /// The low bits of x / ln 2 + 1.5 * 2^23 + 127 are n + 127, the exponent of
-/// 2^n. n is held between -127, where that factor is 0, and 127: r grows
-/// beyond, where e^r, with an error of 1e-5 up to r = ln 2, brings the rest and
+/// 2^n. Clamps n between -127, where that factor is 0, and 127. Beyond, r
+/// grows: e^r, with an error of 1e-5 up to r = ln 2, brings the rest, and
 /// overflows when the result does. A NaN passes both comparisons.
 /// e^r = 1 + r + r^2 q(r), q of degree 4 by Remez' exchange for the least
 /// relative error, 2.5e-8.

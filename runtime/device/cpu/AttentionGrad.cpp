@@ -1,5 +1,5 @@
 // Attention, backward: probabilities are computed again from lse, block by
-// block. dk and dv of one sample and key head sum over its query heads and
+// block. For one sample and key head, dk and dv sum over its query heads and
 // their blocks in order, each key block on one thread. A query's dq sums in
 // *parts*: part p has key blocks p, p + parts, p + 2 parts, ... in order, and
 // the parts are added in order. So a sample and key head can be one thread's

@@ -1,9 +1,9 @@
-// Numbers from bench_cpu on a Zen 4 core, over blocks of 128 to 4096 rows by
-// 64 to 3072 columns, packed and not. oneDNN blocks for the caches itself and
-// loses a tenth in panels of 128 columns and less: blocks here are as large as
-// balance allows. Packing gains 3 to 6 % where 1024 rows or more share a
-// panel, and loses a tenth where 256 do; behind a transposed lhs it gains
-// nothing.
+// Numbers from bench_cpu on a Zen 4 core, over blocks of 128 to 4096 rows by 64
+// to 3072 columns, packed and not. The library, oneDNN, blocks for the caches
+// itself and loses a tenth in panels of 128 columns and less. So blocks here
+// are as large as balance allows. Packing gains 3 to 6 % where 1024 rows or
+// more share a panel, and loses a tenth where 256 do; behind a transposed lhs
+// it gains nothing.
 #include "runtime/device/cpu/MatmulBlocking.h"
 
 #include <algorithm>

@@ -1,7 +1,7 @@
 // What the kinds of work in a step take on a team of threads. All rates are
 // means over seconds without a pause, since a step goes on for longer than a
-// processor's best moments; kinds take turns, so that a slow moment of the
-// machine is one of all of them.
+// processor's best moments. Kinds take turns, so a slow moment of the machine
+// slows them all.
 #pragma once
 
 #include "absl/status/statusor.h"

@@ -5,11 +5,11 @@
 //   counter  (index low word, index high word, step, 0)
 //   word     the first of the four outputs
 //
-// `index` is the element's row-major position in the step's global tensor; for
-// attention ((sample * heads + head) * s + query) * s + key, with sample the
-// first sample of the shard plus the place in the local batch. The element is
-// kept when word >= threshold, then multiplied by keep_scale. Generated
-// kernels compute the same function.
+// `index` is the element's row-major position in the step's global tensor. For
+// attention it is ((sample * heads + head) * s + query) * s + key. There
+// `sample` is the first sample of the shard plus the place in the local batch.
+// The element is kept when word >= threshold, then multiplied by keep_scale.
+// Generated kernels compute the same function.
 // Source: Salmon et al., Parallel random numbers: as easy as 1, 2, 3, SC 2011.
 #pragma once
 

@@ -92,11 +92,12 @@ MESHWORK_INLINE Floats horizontal(Floats *rows, Combine combine) {
   return rows[0];
 }
 
-/// e^x for x <= 88, NaN for NaN, zero below the smallest normal number.
+/// e^x for x <= 88, NaN for NaN, zero below the smallest normal number. Let
 /// x = n ln 2 + r with |r| <= ln 2 / 2; ln 2 in two parts, the first short
-/// enough that n times it is exact. e^r = 1 + r + r^2 q(r), q of degree 4
-/// fitted to the least maximum of the relative error: 3.1e-9, a twentieth of
-/// f32's unit roundoff; with rounding below 1.5 ulp (AttentionTest measures).
+/// enough that n times it is exact. Then e^r = 1 + r + r^2 q(r), q of degree 4
+/// fitted to the least maximum of the relative error. That is 3.1e-9, a
+/// twentieth of f32's unit roundoff; with rounding below 1.5 ulp (AttentionTest
+/// measures).
 MESHWORK_INLINE Floats exponential(Floats x) {
   constexpr float lowest = -87.33654f; // ln 2^-126
   // 1.5 * 2^23, which rounds what it is added to, and the exponent's bias.

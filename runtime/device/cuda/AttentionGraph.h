@@ -2,8 +2,8 @@
 //
 // The graphs are those that cudnn-frontend makes of its SDPA nodes without
 // dropout, bias or padding for libraries before 9.21: cuDNN's fused engines
-// know them (its documentation, "Attention"). With P = softmax(scale Q K^T
-// where visible), O = P V and stats = ln sum exp of scores:
+// know them (its documentation, "Attention"). Let P = softmax(scale Q K^T where
+// visible), O = P V and stats = ln sum exp of scores. Then
 //   dP = dO V^T, dS = P (dP - rowsum(dO O)) scale,
 //   dQ = dS K, dK = dS^T Q, dV = P^T dO.
 #pragma once

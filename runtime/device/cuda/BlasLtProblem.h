@@ -74,9 +74,9 @@ struct BlasLtProblem {
   std::string key() const;
 };
 
-/// invalidArgument for shapes that do not fit each other; unimplemented, with
-/// what was found and what is expected, for types and strides that cuBLASLt has
-/// no kernel for.
+/// Fails with invalidArgument for shapes that do not fit each other. Fails with
+/// unimplemented for types and strides for which cuBLASLt has no kernel, and
+/// says what was found and what is expected.
 absl::StatusOr<BlasLtProblem> problemOf(const MatmulRequest &request);
 
 } // namespace meshwork::runtime::cuda

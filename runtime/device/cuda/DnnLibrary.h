@@ -21,9 +21,9 @@ struct DnnLibrary {
   /// failedPrecondition (exit code 69) tells what is missing.
   static absl::StatusOr<const DnnLibrary *> open();
 
-  /// ok, or an error that tells what failed, the library's text for `status`
-  /// and what it said last: unimplemented where it has nothing for what was
-  /// asked, else internal.
+  /// Returns ok, or an error that tells what failed, the library's text for
+  /// `status` and what it said last. The error is unimplemented where the
+  /// library has nothing for what was asked, else internal.
   absl::Status check(dnn::Status status, absl::string_view what) const;
 };
 

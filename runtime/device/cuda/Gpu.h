@@ -58,9 +58,10 @@ private:
   std::vector<Function> kernels;
 };
 
-/// Whether code for `arch` ("sm_90a") runs on compute capability major.minor:
-/// a cubin on its own major version from its minor version on, PTX on all from
-/// there on, and what ends in "a" on that one alone (CUDA programming guide).
+/// Whether code for `arch` ("sm_90a") runs on compute capability major.minor
+/// (CUDA programming guide). A cubin runs on its own major version from its
+/// minor version on, PTX on all from there on. Code that ends in "a" runs on
+/// that one alone.
 bool runsOn(std::string_view arch, plan::ImageKind kind, int major, int minor);
 
 } // namespace meshwork::runtime::cuda

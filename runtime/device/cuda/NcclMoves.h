@@ -1,6 +1,6 @@
-// What a collective becomes for NCCL: one of its own collectives where the
-// tensors lie as it wants them, else messages from rank to rank, with boxes
-// that are packed and unpacked on the device.
+// How NCCL runs a collective. Where the tensors lie as NCCL wants them, it is
+// one of NCCL's own collectives. Else it is messages from rank to rank, with
+// boxes that are packed and unpacked on the device.
 //
 // NCCL sums in an order of its own, and rounds bf16 after every step; a plan's
 // sums are rounded once. So bf16 is summed here, in group order (two ranks are

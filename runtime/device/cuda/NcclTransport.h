@@ -43,8 +43,8 @@ struct NcclSetup {
 /// each other.
 class NcclTransport : public DeviceTransport {
 public:
-  /// Called by every rank of the plan, also by one without collectives: ids
-  /// travel by `host.exchange`, then communicators are made, one for each group
+  /// Called by every rank of the plan, also by one without collectives. Ids
+  /// travel by `host.exchange`. Then communicators are made, one for each group
   /// of ranks and channel, on all ranks in the same order, and each carries
   /// something once. Takes memory for what is packed: of each channel, whose
   /// collectives run one after the other, as much as the largest needs.
@@ -65,9 +65,9 @@ public:
   void cutOff() override;
   uint32_t multiprocessorsOfChannel() const override { return ctasOfChannel; }
 
-  /// Ranks that one communicator is of, by what is the same on all of them:
-  /// those along axes, for a channel, or a sender and a receiver, for a lane.
-  /// Every rank makes its communicators in this order.
+  /// The ranks of one communicator, by what is the same on all of them: a
+  /// channel has those along axes, a lane a sender and a receiver. Every rank
+  /// makes its communicators in this order.
   struct Group {
     uint32_t number; // of the channel, or the lane
     std::vector<uint32_t> axes;

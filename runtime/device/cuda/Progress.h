@@ -7,11 +7,11 @@
 //   progress.describe(); // "has not ended ...; the last known to have ended
 //   ..."
 //
-// Behind each piece of work the GPU copies its number to the host, in a stream
-// of its own so that nothing waits for the copy; behind a result in the stream
-// itself, so that a fault in the next step is never taken for one in the last.
-// To look takes no call of the driver: after a fault the driver knows nothing
-// but the fault.
+// Behind each piece of work the GPU copies its number to the host. That copy is
+// in a stream of its own, so nothing waits for it. Behind a result it is in the
+// stream itself, so a fault in the next step is never taken for one in the
+// last. To look takes no call of the driver: after a fault the driver knows
+// nothing but the fault.
 #pragma once
 
 #include "runtime/device/cuda/Memory.h"

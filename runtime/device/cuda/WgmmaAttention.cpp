@@ -180,10 +180,10 @@ absl::StatusOr<TensorMap> WgmmaKernels::map(const AttentionTensor &tensor,
   return map;
 }
 
-/// Pairs are done in groups of equal size whose keys and values fit half of an
-/// H100's 50 MB of L2 cache, and that give each multiprocessor work at least
-/// twice: then those that begin with long items get to the short ones that are
-/// left.
+/// Pairs are done in groups of equal size. The keys and values of a group fit
+/// half of an H100's 50 MB of L2 cache; a group may be larger to give each
+/// multiprocessor work at least twice. Then those that begin with long items
+/// get to the short ones that are left.
 absl::StatusOr<WgmmaWork> WgmmaKernels::work(const AttentionProblem &problem,
                                              int64_t rows, int64_t heads,
                                              Stream stream) const {

@@ -3,10 +3,9 @@
 //
 // Bounds are sums of what each rounding may change, to first order. `u` is
 // 2^-24; r is half a place of the element's type, 2^-9 or 2^-24. For query i
-// and key j, with A_i the largest sum of |q k scale| in the row:
-//   e      relative error of a probability: products of d terms, the rounding
-//   of
-//          a score in the exponent, and 2^-20 for ex2, lg2 and the quotient
+// and key j, A_i is the largest sum of |q k scale| in the row. A probability's
+// relative error e comes from products of d terms, the rounding of a score in
+// the exponent, and 2^-20 for ex2, lg2 and the quotient. The bounds are:
 //   out    (e + r + s u) sum p |v| + r |out|           p is rounded to r
 //   lse    e + s u + 4 u |lse|
 //   delta  sum |dout| error(out) + d u sum |dout out|  out is what was stored

@@ -1,8 +1,8 @@
 // Every instruction set that this machine has gives the softmax and gradient
-// that the plain one gives, up to how often a multiply-add rounds: scores are
+// that the plain one gives, up to how often a multiply-add rounds. Scores are
 // below 8, so exp's argument is off by 8 * 2^-24 at most, and so, relatively,
-// is each result; 32 * 2^-24 holds for the sums of products behind it. bf16
-// results may then fall on either side of a rounding: 2^-8.
+// is each result. The bound 32 * 2^-24 holds for the sums of products behind
+// it. Results in bf16 may then fall on either side of a rounding: 2^-8.
 #include <cmath>
 #include <random>
 

@@ -106,9 +106,9 @@ TEST_F(Wgmma, AnyPositionOfDocumentsIsSafe) {
   }
 }
 
-// One rank's queries, in two runs, of which the lengths that 2 or 3 ranks do
-// not divide leave padding: against all keys, and as hops of a ring against
-// those of each rank, in f32.
+// One rank's queries, in two runs of tokens. Lengths that 2 or 3 ranks do not
+// divide leave padding in them. The queries meet all keys, and the keys of each
+// rank as hops of a ring, in f32.
 TEST_F(Wgmma, PartOfQueries) {
   expectCase({.sequence = 600, .parts = 2});
   expectCase({.sequence = 597, .window = 90, .parts = 2, .part = 1});

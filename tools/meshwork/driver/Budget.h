@@ -7,10 +7,10 @@
 
 namespace meshwork::driver {
 
-/// The whole message for a plan that needs more than cost::memoryLimit(spec):
-/// what lives when most does, then changes of the spec in the order to try
-/// them, each compiled alone, with its estimated time, up to the first that
-/// fits.
+/// The whole message for a plan that needs more than cost::memoryLimit(spec).
+/// First comes what lives when most does. Then come changes of the spec in the
+/// order to try them, up to the first that fits, each compiled alone, with its
+/// estimated time.
 std::string memoryError(const plan::Plan &plan, const Model &model,
                         const spec::Spec &spec, uint64_t peakBytes);
 

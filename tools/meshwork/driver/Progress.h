@@ -1,6 +1,6 @@
-// What a long compilation says while it runs, on stderr: nothing in the first
-// ten seconds (a minute where nobody watches), then how long its phases took
-// and which one runs now.
+// Reports a long compilation on stderr while it runs. It says nothing in the
+// first ten seconds (a minute where nobody watches). Then it says how long its
+// phases took and which one runs now.
 //
 //   Progress progress(isatty(STDERR_FILENO));
 //   progress.begin("step");

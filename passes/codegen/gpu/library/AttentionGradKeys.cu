@@ -1,7 +1,7 @@
-// Attention's gradient, dk and dv: a thread block keeps keys and their values,
+// Attention's gradient, dk and dv. A thread block keeps keys and their values,
 // and walks the queries that see them, of all query heads of the key head, in
-// order: nothing else writes these rows, so nothing is added atomically.
-// Scores are transposed, rows are keys: r^T and ds^T then are left operands.
+// order. Nothing else writes these rows, so nothing is added atomically. Scores
+// are transposed, rows are keys: r^T and ds^T then are left operands.
 #include "passes/codegen/gpu/library/AttentionGrad.h"
 #include "passes/codegen/gpu/library/AttentionMma.h"
 #include "passes/codegen/gpu/library/AttentionPlain.h"

@@ -2,9 +2,9 @@
 // barriers that count their bytes. PTX ISA 8.0, "Data Movement and Conversion
 // Instructions: Bulk copy", "mbarrier".
 //
-// A tile lies in shared memory as columns of boxes: 64 elements of bf16, 128
-// bytes, a row, in which the 16-byte chunks are exchanged by the row's number
-// so that no two of eight rows meet in a bank. TMA writes tiles so and tensor
+// A tile lies in shared memory as columns of boxes. A row is 64 elements of
+// bf16, 128 bytes. Its 16-byte chunks are exchanged by the row's number, so
+// that no two of eight rows meet in a bank. TMA writes tiles so and tensor
 // cores read them so ("128-byte swizzle").
 #pragma once
 

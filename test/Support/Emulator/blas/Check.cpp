@@ -1,7 +1,7 @@
 // What cuBLASLt refuses. Source of the types: the table of cublasLtMatmul in
 // NVIDIA's documentation of cuBLAS 13, rows of 32-bit sums, for f32, bf16 and 8
-// bits; what the latter demand beside: "8-bit Floating Point Data Types (FP8)
-// Usage" there.
+// bits. Source of what 8 bits demand beside: "8-bit Floating Point Data Types
+// (FP8) Usage" there.
 #include "test/Support/Emulator/blas/Objects.h"
 #include <cstdlib>
 #include <sstream>
