@@ -106,9 +106,9 @@ void setHead(::mlir::Operation *op);
 void inheritFacts(::mlir::Operation *op, ::mlir::Operation *made);
 /// Whether the attribute of this name says where an op belongs, not what it is.
 bool isFact(::llvm::StringRef attribute);
-/// What the launcher gives in an argument of @loss or @microbatch, in the words
-/// of Plan.fbs's InputKind: "tokens", "targets" or what `addInput` says; "" for
-/// one that it knows nothing of.
+/// The launcher's input in an argument of @loss or @microbatch, in the words of
+/// Plan.fbs's InputKind: "tokens", "targets" or what `addInput` says. Empty
+/// where the launcher knows nothing of it.
 ::llvm::StringRef inputOf(::mlir::BlockArgument argument);
 void setInput(::mlir::BlockArgument argument, ::llvm::StringRef input);
 /// The argument of `function` that is this input, added where there is none.

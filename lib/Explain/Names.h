@@ -13,10 +13,10 @@ namespace meshwork::explain {
 /// any one.
 bool matchesGlob(std::string_view pattern, std::string_view name);
 
-/// The full names of the parameters or buffers that `query` means: a whole
-/// name; or the end of one, from a '.' or the start of a word on; or a glob,
-/// which alone may mean several. Parameters come before buffers.
-/// invalidArgument when there is none, or the end is of more than one.
+/// The full names of the parameters or buffers that `query` means. `query` is a
+/// whole name, or the end of one from a '.' or the start of a word on, or a
+/// glob. Only a glob may mean several. Parameters come before buffers. The
+/// error is invalidArgument when there is none, or the end is of more than one.
 absl::StatusOr<std::vector<std::string>> findNames(const plan::Plan &plan,
                                                    std::string_view query);
 

@@ -28,10 +28,10 @@ struct Json {
   }
 };
 
-/// Refuses a byte order mark, NaN, numbers out of a double's range, whole
-/// numbers out of 64 bits, equal keys of one object, more than 64 levels and
-/// more than 16 MiB, each with an error in `diagnostics`; returns null after
-/// one.
+/// Refuses a byte order mark, NaN, numbers out of a double's range, and whole
+/// numbers out of 64 bits. Also refuses equal keys of one object, more than 64
+/// levels and more than 16 MiB. Each is an error in `diagnostics`; after one
+/// the result is null.
 Json parseJson(std::string_view text, const std::string &filename,
                Diagnostics &diagnostics);
 

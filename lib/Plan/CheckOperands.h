@@ -1,6 +1,6 @@
 // Whether the operands of one instruction have the types and shapes that
-// Plan.fbs asks for: of the instruction and its views alone, so the check of a
-// plan and the dialect's verifiers both ask this.
+// Plan.fbs asks for. The instruction and its views alone decide, so the check
+// of a plan and the dialect's verifiers both ask this.
 //
 //   absl::Status found = checkOperands(instruction, {views, nameOf});
 //   if (!found.ok())

@@ -7,8 +7,8 @@
 //   copies.copyOf(list, v, group);        // 0 where there is one copy
 //
 // A microbatch takes the lowest copy that is free when its life begins and
-// gives it back when it ends (CopyPool.h); so there are never more than are
-// alive at once (Lives::copiesOf), whatever the order of the table.
+// gives it back when it ends (CopyPool.h). So there are never more copies than
+// are alive at once (Lives::copiesOf), whatever the order of the table.
 #pragma once
 
 #include "lib/Plan/Actions.h"

@@ -193,11 +193,10 @@ void Lives::findSituations() {
   }
 }
 
-/// In one action a life that begins there and one that ends there meet only if
-/// the one's first instruction is not behind the other's last one; all other
-/// lives of that action meet. Bit k of a relation: they meet if, with k & 1,
-/// the first of a <= the last of b, and, with k & 2, the first of b <= the last
-/// of a.
+/// Let life x begin in an action and life y end there. They meet only if x's
+/// first instruction is not behind y's last one. All other lives of that action
+/// meet. Bit k of a relation: they meet if, with k & 1, the first of a <= the
+/// last of b, and, with k & 2, the first of b <= the last of a.
 void Lives::relate() {
   size_t count = classes.size();
   relations.assign(count * count, 0);

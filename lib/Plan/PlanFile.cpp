@@ -1,6 +1,6 @@
-// Order matters: nothing is allocated by a size that the frame claims before
-// the frame agrees with the file, and nothing inside the payload is looked at
-// before its checksum and structure are right.
+// Order matters. The frame must agree with the file before anything is
+// allocated by a size that it claims. The checksum and the structure of the
+// payload must be right before anything inside is looked at.
 #include "lib/Plan/PlanFile.h"
 #include "lib/Plan/Checked.h"
 #include "lib/Plan/PackFile.h"

@@ -58,10 +58,10 @@ absl::Status checkInTurns(const ViewInfo &view, uint64_t bytes,
                           const std::string &name,
                           const std::vector<RepeatShape> &around);
 
-/// All views of `program`, in order. dataLoss when a view leaves its buffer on
-/// some rank in the first turn, overlaps itself, has an unknown type, more than
-/// 8 dims or a shift along what is no axis. The mesh of `plan` has been
-/// checked.
+/// All views of `program`, in order. The error is dataLoss when a view leaves
+/// its buffer on some rank in the first turn, or overlaps itself. Other causes:
+/// an unknown type, more than 8 dims, or a shift along what is no axis. The
+/// mesh of `plan` has been checked.
 absl::StatusOr<std::vector<ViewInfo>> decodeViews(const Plan &plan,
                                                   const Program &program);
 

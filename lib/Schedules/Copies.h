@@ -16,13 +16,13 @@ struct Reuse {
   uint32_t take = 0;
 };
 
-/// Each virtual stage has copies of six kinds of buffers: what it received
-/// (two: from RECV_F to F, from RECV_B to B or I), what it has not yet sent
-/// (two: from F to SEND_F, from B or I to SEND_B), what it keeps (from F to B
-/// or W) and keeps besides (from I to W). An action takes the lowest of the
-/// `copies` whose release stands before it, as what runs does
-/// (lib/Plan/CopyPool.h); where none does, the one whose release stands first.
-/// 0 `copies`: as many of a kind as are alive at once in the rank's order.
+/// Each virtual stage has copies of six kinds of buffers. Two were received:
+/// they live from RECV_F to F, and from RECV_B to B or I. Two are to be sent:
+/// from F to SEND_F, and from B or I to SEND_B. Two are kept: from F to B or W,
+/// and from I to W. An action takes the lowest of the `copies` that is released
+/// before it, as a run does (lib/Plan/CopyPool.h). Where none is, it takes the
+/// one whose release stands first. 0 `copies`: as many of a kind as are alive
+/// at once in the rank's order.
 std::vector<Reuse> reusedCopies(const Table &table, const Index &index,
                                 int32_t copies);
 

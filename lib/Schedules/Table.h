@@ -57,9 +57,9 @@ struct Table {
 
 /// Times of actions, in any one unit. A vector has an element for each virtual
 /// stage. A full backward takes `backward`, or without that inputGrad +
-/// weightGrad. `transfer[s]` is the time of the edge between stages s and
-/// s + 1, in both directions; where one rank holds both it does not count, and
-/// the last element is not used.
+/// weightGrad. `transfer[s]` is the time of the edge between stages s and s +
+/// 1, both ways. It does not count where one rank holds both; the last element
+/// is not used.
 struct Costs {
   std::vector<double> forward, inputGrad, weightGrad, transfer;
   std::vector<double> backward = {};

@@ -16,10 +16,10 @@ struct Chosen {
 
 /// Of the tables with 1, 2 and 4 virtual stages a rank the one that ends first;
 /// where several do, that with the fewest. `wanted` says what a rank with one
-/// stage takes and may keep, and no number of virtual stages: v of them take a
-/// v-th each, a transfer takes what it took, and v times as many of them may be
-/// kept. More than 1 are tried where all stages take the same times, since
-/// nothing tells how uneven ones are cut.
+/// stage takes and may keep, and has no number of virtual stages. With v of
+/// them each takes a v-th, a transfer takes as long as before, and v times as
+/// many may be kept. More than 1 are tried where all stages take the same
+/// times, since nothing tells how uneven ones are cut.
 absl::StatusOr<Chosen> chooseVirtualStages(const Wanted &wanted);
 
 } // namespace meshwork::schedules

@@ -13,8 +13,8 @@
 #define TOML_EXCEPTIONS 0
 #define TOML_HEADER_ONLY 1
 #define TOML_ENABLE_FORMATTERS 0
-// Its table of spaces assumes that letters like U+00E9 are none of those that
-// it asks for next, which they may be: the answer is then no.
+// Its table of spaces assumes that letters like U+00E9 never reach its last
+// switch. They do: the answer is then no.
 #include <toml++/impl/preprocessor.h>
 #pragma push_macro("TOML_UNREACHABLE")
 #undef TOML_UNREACHABLE

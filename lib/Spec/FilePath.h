@@ -9,9 +9,9 @@ namespace meshwork::spec {
 /// (Result::origins) is a place in it, else in the working directory.
 std::string pathOf(const std::string &path, const std::string &origin,
                    const std::string &specFile);
-/// What a plan keeps of a path, or of a place in a file ("specs/a.toml:3:5"),
-/// so that files elsewhere with the same name and content give the same plan:
-/// the part after the last '/'. An argument of the command line stays whole.
+/// The part of a path, or of a place in a file ("specs/a.toml:3:5"), that a
+/// plan keeps: all after the last '/'. So files elsewhere with the same name
+/// and content give the same plan. An argument of the command line stays whole.
 std::string nameOf(const std::string &place);
 /// What to say of one that does not open.
 std::string cannotRead(const std::string &path);

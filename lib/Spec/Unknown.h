@@ -1,5 +1,5 @@
-// What no spec has: keys, and words that a key does not take, each with what
-// was meant. Internal to lib/Spec.
+// Keys that no spec has, and words that a key does not take, each with what was
+// meant. Internal to lib/Spec.
 #pragma once
 
 #include "lib/Spec/Keys.h"

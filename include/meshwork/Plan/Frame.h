@@ -1,12 +1,13 @@
 // The frame around a plan's FlatBuffer: what a reader checks before it looks
 // inside. Shared by the compiler (writes) and the runtime (reads).
 //
-//   bytes 0..7    magic "MWPLAN\r\n" (the line end reveals text-mode copies)
+//   bytes 0..7    magic "MWPLAN\r\n". The line end reveals text-mode copies
 //   8..11         format version, little endian
 //   12..15        size of this frame, 64
-//   16..23        size of the payload that follows, to the end of the file
-//   24..39        XXH3-128 of the payload as it stands there, canonical byte
-//   order 40..47        XXH3-64 of bytes 0..39 48..63        zero
+//   16..23        size of the payload. It reaches to the end of the file
+//   24..39        XXH3-128 of the payload as stored, canonical byte order
+//   40..47        XXH3-64 of bytes 0..39
+//   48..63        zero
 //
 // The payload is the FlatBuffer, or one Zstandard frame (RFC 8878) with its
 // size that unpacks to it.

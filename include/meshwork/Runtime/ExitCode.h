@@ -28,9 +28,9 @@ enum class ExitCode : int {
 };
 
 /// The code a process should exit with for `status`: the one attached by
-/// `withExitCode`, else one that follows from the kind of the error
-/// (invalidArgument: 64; dataLoss, outOfRange: 65; notFound, permissionDenied:
-/// 66; failedPrecondition: 69; resourceExhausted: 71; aborted, unavailable,
+/// `withExitCode`. Without one, the kind of the error decides (invalidArgument:
+/// 64; dataLoss, outOfRange: 65; notFound, permissionDenied: 66;
+/// failedPrecondition: 69; resourceExhausted: 71; aborted, unavailable,
 /// deadlineExceeded: 75; everything else: 70).
 int exitCodeOf(const absl::Status &status);
 

@@ -134,7 +134,7 @@ struct RunOptions {
   /// else the one that leads to rank 0.
   std::string interface;
   /// When it becomes the number of a signal, the run ends after the step in
-  /// progress and writes what was asked for; the result is then `cancelled`,
+  /// progress and writes what was asked for. The result is then `cancelled`,
   /// with exit code 128 + that number, unless it was the last step. May be
   /// null.
   const std::atomic<int> *stop = nullptr;
@@ -143,12 +143,13 @@ struct RunOptions {
   const std::atomic<int> *saveNow = nullptr;
 };
 
-/// Loads, checks, trains, saves. A failure that leaves good weights (a loss or
-/// gradient norm that is not finite, metrics or samples that cannot be written
-/// or read) is returned after what was asked for is written, with the weights
-/// of the last good step. Progress goes to stdout. `exitCodeOf` turns
-/// the result into an exit code. When a rank hangs, its thread is left behind:
-/// a process should then end without waiting for threads (std::_Exit).
+/// Loads, checks, trains, saves. Some failures leave good weights: a loss or
+/// gradient norm is not finite, or metrics or samples cannot be written or
+/// read. Then the run first writes what was asked for, with the weights of the
+/// last good step, and returns the failure after that. Progress goes to stdout.
+/// `exitCodeOf` turns the result into an exit code. When a rank hangs, its
+/// thread is left behind: a process should then end without waiting for threads
+/// (std::_Exit).
 absl::Status run(const RunOptions &options);
 
 /// Leaves at once, without waiting for threads, with the exit code of `status`.
