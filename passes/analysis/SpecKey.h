@@ -1,6 +1,6 @@
-// Errors that are a matter of the spec, not of the model: where a pass finds
-// what the spec alone cannot know, it names the key, and whoever has read the
-// spec can tell the user the line of it.
+// Errors about the spec, not the model. A pass that finds what the spec alone
+// cannot know names the key. Whoever has read the spec can then tell the user
+// its line.
 //
 //   emitError(analysis::ofSpec("batch.sequence", op.getLoc())) << ...
 #pragma once

@@ -1,6 +1,6 @@
 // Emits the values of a cluster where a walk needs them. Loops are scopes, from
-// the function (0) inwards; each value is emitted in the outermost scope that
-// knows its position, so what a loop does not change stays outside of it, and
+// the function (0) inwards. Each value is emitted in the outermost scope that
+// knows its position. So what a loop does not change stays outside of it, and
 // is emitted once per scope.
 #pragma once
 

@@ -61,10 +61,10 @@ public:
   ///
   /// Fails with a diagnostic at the op, and keeps the assignments made before.
   /// Reasons:
-  ///   - arguments that do not fit
+  ///   - wrong arguments
   ///   - a dim of unknown size (bind the model first)
   ///   - a tensor of more than `maxElements`
-  ///   - state or a step input that nobody gave
+  ///   - missing state or step input
   ///   - an id outside its table
   ///   - an op of another dialect
   mlir::FailureOr<mlir::SmallVector<Tensor>>

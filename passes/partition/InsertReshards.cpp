@@ -327,9 +327,9 @@ private:
   }
 
   /// A reshard, shared with others of the same value. Parameters that are split
-  /// further when stored, and what a step makes of them, are gathered for the
-  /// forward and for the backward pass apart, so that they need not be kept
-  /// between the two.
+  /// further when stored, and what a step makes of them, are gathered twice:
+  /// once for the forward and once for the backward pass. So they need not be
+  /// kept between the two.
   Value moved(Value value, Sharding from, Sharding to, Operation *user,
               const Reason &reason) {
     bool inBackward = isBackward(user);

@@ -284,9 +284,9 @@ fusion::FusePassOptions fusionOn(spec::Device device) {
 
 /// Tokens whose logits exist at once. A CPU keeps them in its caches. On a GPU
 /// each chunk reads and writes the whole gradient of the head, rounded to its
-/// type each time: of a vocabulary of 50257 and 768 columns in bf16 154 MB,
-/// which at 3.3 TB/s take as long as the three products of 150 tokens at 750
-/// Tflop/s. With 4096 tokens that is little, and logits are 0.4 GB.
+/// type each time. With a vocabulary of 50257 and 768 columns in bf16 these are
+/// 154 MB. At 3.3 TB/s they take as long as the three products of 150 tokens at
+/// 750 Tflop/s. With 4096 tokens that is little, and logits are 0.4 GB.
 ///
 /// A gradient in bf16 is rounded after each chunk, by 2^-9 of the sum at most:
 /// four chunks stay below 1 %. Where several microbatches follow each other,

@@ -3,12 +3,12 @@
 //
 // Everything else keeps its order. A collective that brings more than it takes
 // (a gather), or as much (a permute), starts just early enough to be there when
-// needed, at most two ahead, so that little memory waits; a permute of what was
-// just computed or received starts at once. One that leaves less
-// (a sum) starts as soon as its operands are there; what only adds its result
-// to a state moves behind the time when it should be done. Waits are put in
-// last (OverlapWaits.cpp), so order alone is optimized and cannot break the
-// meaning.
+// needed. At most two start ahead, so that little memory waits. A permute of
+// what was just computed or received starts at once. A collective that leaves
+// less (a sum) starts as soon as its operands are there. If an instruction only
+// adds the sum to a state, it moves behind the time when the sum should be
+// done. Waits are put in last (OverlapWaits.cpp), so order alone is optimized
+// and cannot break the meaning.
 #include "passes/schedule/Overlap.h"
 
 #include "dialects/mesh/Mesh.h"

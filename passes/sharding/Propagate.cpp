@@ -80,8 +80,9 @@ private:
     linkStates();
   }
 
-  /// What is written to a state lies as what is read from it: the edges along
-  /// which shardings flow from one execution of the function to the next.
+  /// A value written to a state has the sharding of the values read from it.
+  /// Along these edges shardings flow from one execution of the function to the
+  /// next.
   void linkStates() {
     llvm::MapVector<StringRef, SmallVector<Value>> groups;
     for (Operation &op : function.getBody().front()) {

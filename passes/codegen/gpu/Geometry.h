@@ -29,8 +29,8 @@ struct Geometry {
   /// Rows, columns or places of threads are counted in 64 bits, as 32 do not
   /// hold them.
   bool countsFar = false;
-  /// Rows next to each other of which a thread holds a vector each, so that a
-  /// result that lies along rows is stored in vectors, too: `rowsAtOnce` then
+  /// A thread holds a vector of each of so many neighbouring rows. A result
+  /// that lies along rows is then stored in vectors, too, and `rowsAtOnce`
   /// counts tiles of so many rows.
   int64_t tileRows = 1;
   /// Threads, next to each other, that share each vertical sum of their place

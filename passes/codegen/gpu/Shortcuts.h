@@ -6,10 +6,10 @@
 
 namespace meshwork::codegen {
 
-/// Whether the last bits of an exponential are of no matter: what is made of it
-/// is rounded to 16 bits or fewer, or it is a softmax's, of x less the row's
-/// maximum, and added up along the row, or only the largest is asked for (the
-/// scale of a copy in 8 bits).
+/// Whether the last bits of an exponential do not matter. Every use must hide
+/// them: it rounds to 16 bits or fewer, asks for the largest only (the scale of
+/// a copy in 8 bits), or adds up a softmax's row. A softmax's exponential is of
+/// x less the row's maximum.
 bool hidesLastBits(mlir::math::ExpOp op, const Walk &walk);
 
 /// A comparison, for equality, of the column's index with an operand that has a

@@ -38,11 +38,11 @@ Value intrinsic(ImplicitLocOpBuilder &b, StringRef name, ValueRange operands) {
   });
 }
 
-/// e^x = 2^t (1 + r). t is x / ln 2 less 2^-16, rounded: it is off by less than
-/// 2^-17. r is x - t ln 2, computed in two steps: it is above 0 and below
-/// 2^-16, so 1 + r is e^r but for 2^-33. Saturation holds r between 0 and 1,
-/// also where x is -inf and r would be NaN, and x is held below 89: so where
-/// 2^t is 0, inf or NaN, its product with 1 + r is, too. An exp that may
+/// e^x = 2^t (1 + r). Here t is x / ln 2 less 2^-16, rounded: it is off by less
+/// than 2^-17. The rest r is x - t ln 2, computed in two steps. It is above 0
+/// and below 2^-16, so 1 + r is e^r but for 2^-33. Saturation holds r between 0
+/// and 1, also where x is -inf and r would be NaN, and x is held below 89: so
+/// where 2^t is 0, inf or NaN, its product with 1 + r is, too. An exp that may
 /// approximate (afn) is 2^t alone, with t = x / ln 2.
 struct ExpandExp : OpRewritePattern<math::ExpOp> {
   using OpRewritePattern::OpRewritePattern;

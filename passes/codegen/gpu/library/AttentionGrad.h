@@ -1,9 +1,9 @@
-// What the kernels of attention's gradient share. With p the probabilities
-// before dropout and r what dropout makes of them,
+// What the kernels of attention's gradient share. Let p be the probabilities
+// before dropout, r those after it. Then
 //   dv = r^T dout,  dr = dout v^T,  ds = scale * p * (dropped dr - delta),
 //   dq = ds k,      dk = ds^T q,    delta = rows' sums of dout * out.
-// p is computed again from lse. `scale`, and the factor of dropout in dv, are
-// left to the end, where sums are rounded.
+// The kernels compute p again from lse. They leave `scale`, and the factor of
+// dropout in dv, to the end, where sums are rounded.
 #pragma once
 
 #include "passes/codegen/gpu/library/AttentionDropout.h"

@@ -1,6 +1,6 @@
 // Rows of a table by index. An id outside the table gives NaN, which the step's
-// loss check reports; in a table that is a shard it gives zeros, as another
-// rank holds the row, and so it does where a number says that there is no row.
+// loss check reports. In a table that is a shard it gives zeros, as another
+// rank holds the row. A number that says there is no row gives zeros, too.
 #include "passes/codegen/gpu/library/Device.h"
 
 namespace meshwork {
