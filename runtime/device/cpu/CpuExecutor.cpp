@@ -165,8 +165,8 @@ absl::Status CpuExecutor::start(const Bound &one, bool isSkipped, uint32_t at,
   return absl::OkStatus();
 }
 
-/// What the rank is held up here is communication that nothing hid; what the
-/// channel did before is not.
+/// The time that the rank is held up here is communication that nothing hid.
+/// What the channel did before was hidden.
 absl::Status CpuExecutor::join(const plan::Wait &wait, const ListRun &list) {
   Channel &of = channel(wait.channel());
   int64_t start = steadyNs();

@@ -9,9 +9,9 @@
 
 namespace meshwork::runtime::cpu {
 
-/// A stored lhs with rows across k is packed to strips while the first panel is
-/// computed, a line of each stored row at a time: those lines come from memory,
-/// and the tiles before give them time to.
+/// Packs a stored lhs with rows across k to strips while the first panel is
+/// computed, a line of each stored row at a time. Those lines come from memory;
+/// the tiles before give them time to arrive.
 class LhsPacker {
 public:
   LhsPacker(const PackSource &source, std::byte *to)

@@ -1,6 +1,6 @@
-// What plan::Matmul does beside a product (Plan.fbs, Epilogue), here after it:
-// for plans for a GPU that are compared with a CPU, and those told to have
-// them.
+// The work of plan::Matmul beside its product (Plan.fbs, Epilogue), done after
+// it. Plans for a GPU that are compared with a CPU have it, and so do plans
+// told to have it.
 #pragma once
 
 #include "meshwork/Plan/Plan.h"

@@ -9,8 +9,8 @@
 namespace meshwork::runtime::cpu {
 
 /// An instruction in two steps, so that the compiler can ask for the workspace
-/// without an arena: a factory below checks it against the program and settles
-/// its blocking, bind() gives it memory and threads.
+/// without an arena. A factory below checks it against the program and settles
+/// its blocking. Then bind() gives it memory and threads.
 class Operation : public Executable {
 public:
   /// Scratch of each thread, in bytes.

@@ -52,9 +52,9 @@ public:
 
 /// Makes any instruction but Collective executable. The plan has passed the
 /// structural checks. Errors name the instruction, what was found and what is
-/// expected: Unimplemented for combinations of types or strides that no kernel
-/// covers, InvalidArgument for shapes that do not fit, ResourceExhausted when
-/// the workspace is smaller than this machine's libraries need.
+/// expected. Unimplemented: no kernel covers these types or strides.
+/// InvalidArgument: the shapes do not fit. ResourceExhausted: the workspace is
+/// smaller than this machine's libraries need.
 absl::StatusOr<std::unique_ptr<Executable>>
 prepare(const plan::Instruction &instruction, const PrepareContext &context);
 

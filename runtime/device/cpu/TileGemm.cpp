@@ -1,9 +1,9 @@
 // Loops around the tiles of GemmTiles.cpp, outermost first: blocks of rows,
 // slices of k, panels of columns (columns first where sums need scratch); then
 // tile by tile, TilePanel.cpp. A slice of a panel of rhs is packed to strips as
-// wide as a tile and stays in the second-level cache while the rows of lhs pass
-// by; where the caller has packed all of rhs, it is taken from there. A stored
-// lhs with rows along k is read in place.
+// wide as a tile. It stays in the second-level cache while the rows of lhs pass
+// by. Where the caller has packed all of rhs, the slice is taken from there. A
+// stored lhs with rows along k is read in place.
 #include "runtime/device/cpu/TileGemm.h"
 
 #include <algorithm>

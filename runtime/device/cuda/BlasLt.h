@@ -24,11 +24,11 @@ class BlasLt;
 /// handle; one thread at a time.
 class BlasLtMatmul {
 public:
-  /// Times what the library proposes, with the epilogue and without it with
-  /// the kernel beside, on the request's memory, and keeps the fastest: writes
+  /// Times what the library proposes on the request's memory, and keeps the
+  /// fastest: with the epilogue, and without it with the kernel beside. Writes
   /// dst, aux and the workspace, so call it before anything lives there. Equal
-  /// products get the same algorithm (Tuned.h). Not while capturing. Without it
-  /// the library's first proposal runs, the same in every process.
+  /// products get the same algorithm (Tuned.h). Not while capturing. Without
+  /// `tune` the library's first proposal runs, the same in every process.
   absl::Status tune(Stream stream);
 
   /// Runs it once, writing as `tune` does, after which it may be captured: the

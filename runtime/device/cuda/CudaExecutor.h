@@ -66,9 +66,9 @@ private:
     GraphExec graph = nullptr;
     uint32_t begin, end;
   };
-  /// The list and the variant of its copies, its part, the action if some
-  /// instruction sets in it what others add to (none where all add), and
-  /// whether it is the last of its list.
+  /// The list, the variant of its copies, its part, an action, whether that is
+  /// the list's last, and whether it evaluates. The action counts if some
+  /// instruction sets in it what others add to; it is none where all add.
   using PiecesKey =
       std::tuple<uint32_t, uint32_t, uint32_t, uint32_t, uint32_t, bool, bool>;
   struct Mark;         // of Observed.cpp

@@ -28,9 +28,10 @@ struct Driver {
   static absl::StatusOr<const Driver *> open();
 
   /// ok, or an error that tells what failed ("cuMemAlloc of the arena"), and
-  /// the driver's name, number and description of `result`. resourceExhausted
-  /// for memory, failedPrecondition for code that this device or driver cannot
-  /// run, else internal: after a fault in a kernel every call returns it.
+  /// the driver's name, number and description of `result`. Without memory it
+  /// is resourceExhausted; for code that this device or driver cannot run,
+  /// failedPrecondition. All else is internal: after a fault in a kernel every
+  /// call returns it.
   absl::Status check(Result result, absl::string_view what) const;
 };
 

@@ -30,8 +30,8 @@ struct NcclLibrary {
   absl::Status expectVersion(int first, absl::string_view what) const;
 
   /// ok, or an error that tells what failed, the library's text for `result`
-  /// and what it said last about `comm` (null: about the process): aborted
-  /// when a peer is at fault, else internal.
+  /// and its last message about `comm` (null: about the process). Its code is
+  /// aborted when a peer is at fault, else internal.
   absl::Status check(nccl::Result result, absl::string_view what,
                      nccl::Comm comm = nullptr) const;
 };

@@ -1,6 +1,7 @@
 // One side of a transfer between ranks that are threads of this process and
-// share one GPU: whoever first waits for one that both have started copies it,
-// in its own stream, behind the other one's.
+// share one GPU. Once both have started it, whoever first waits for it copies.
+// It copies in its own stream, once the other's stream has come to the
+// transfer.
 #pragma once
 
 #include "runtime/comm/PairLane.h"

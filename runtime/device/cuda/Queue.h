@@ -52,11 +52,11 @@ public:
   Stream stream() const { return handle; }
   absl::Status record(const EventHandle &event);
   absl::Status waitFor(const EventHandle &event);
-  /// Until all that is in it has ended, or another rank has failed.
-  /// deadlineExceeded when no piece of the rank's work ends for longer than the
-  /// time-out and ten times the longest time so far (a step may be long, but
-  /// not suddenly): with the ranks at fault where the work may wait for peers,
-  /// else with the work itself.
+  /// Waits until all work in it has ended, or another rank has failed. The
+  /// error is deadlineExceeded when no piece of the rank's work ends for longer
+  /// than the time-out plus ten times the longest time so far. A step may be
+  /// long, but not suddenly. It names the ranks at fault where the work may
+  /// wait for peers, else the work itself.
   absl::Status finish();
   /// Until what was in the event's stream when it was recorded has ended; as
   /// `finish` otherwise. At once when it never was.

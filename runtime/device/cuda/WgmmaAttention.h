@@ -19,10 +19,10 @@ namespace meshwork::runtime::cuda {
 
 class WgmmaKernels {
 public:
-  /// For the context that is current. unimplemented on another GPU than of
-  /// compute capability 9.0. failedPrecondition with a driver that describes no
-  /// tensors (older than CUDA 12.0), does not take the code, or gives it other
-  /// registers than it was made for.
+  /// For the context that is current. The error is unimplemented on another GPU
+  /// than of compute capability 9.0. It is failedPrecondition with a driver
+  /// that describes no tensors (older than CUDA 12.0), rejects the code, or
+  /// gives it other registers than it was made for.
   static absl::StatusOr<std::unique_ptr<WgmmaKernels>>
   load(const Driver &driver, Device device);
 

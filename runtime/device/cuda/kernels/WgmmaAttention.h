@@ -2,10 +2,11 @@
 // host's and the device's compiler share, so it includes nothing. Each takes
 // its struct by value; places in memory are addresses.
 //
-//   forward    out, lse            a block keeps 128 queries and walks the keys
+//              writes     a block keeps   and walks
+//   forward    out, lse   128 queries     the keys
 //   rowSums    lse and delta of each query, for the two below
-//   keyGrad    dk, dv              a block keeps 128 keys and walks the queries
-//   queryGrad  dq                  a block keeps 128 queries and walks the keys
+//   keyGrad    dk, dv     128 keys        the queries
+//   queryGrad  dq         128 queries     the keys
 //
 // Each has two warpgroups that compute 64 rows each, and one that fetches for
 // them. Heads have up to 64 elements, or up to 128.
@@ -35,8 +36,8 @@ template <int rowCount, int slotCount, int moreBytes = 0> struct WgmmaRing {
   static constexpr int rows = rowCount, slots = slotCount, more = moreBytes;
 };
 
-/// What a kernel with heads of D elements has in shared memory: tiles of 64
-/// rows that it keeps, such that results pass through, a ring, barriers.
+/// The shared memory of a kernel with heads of D elements: tiles of 64 rows
+/// that it keeps, tiles that results pass through, a ring, barriers.
 template <int D, int keptTiles, int stagedTiles, typename R, int tilesOfSlot>
 struct WgmmaPlan {
   using Ring = R;
