@@ -7,10 +7,10 @@
 
 namespace meshwork::runtime {
 
-/// Removes a checkpoint, or what a save that was cut off has left: first the
-/// manifest, so that nobody takes the rest for a checkpoint, then the files
-/// that saves make, then the folder. Anything else in it stays, and the folder
-/// with it, as does a folder whose manifest is not of a checkpoint.
+/// Removes a checkpoint, or the rest of a save that was cut off. The manifest
+/// goes first, so that nobody takes the rest for a checkpoint; then the files
+/// that saves make, then the folder. Anything else in the folder stays, and the
+/// folder with it. A folder whose manifest is not of a checkpoint stays, too.
 void removeCheckpoint(const std::string &path);
 
 /// After the save of `step`: the newest `keep` checkpoints up to it stay, and

@@ -1,8 +1,8 @@
 // Collectives between processes, as messages from rank to rank.
 //
-// Every rank knows from shapes alone what each other one needs, packs it, and
-// reduces what it receives in the order of group index: the bits are those of
-// ranks in one process.
+// Every rank knows from shapes alone what each other one needs, and packs it.
+// It reduces what it receives in the order of group index. The bits are
+// therefore those of ranks in one process.
 #pragma once
 
 #include "runtime/comm/Mesh.h"

@@ -1,9 +1,9 @@
 // All processes of a run: messages with deadlines, and who is at fault when
 // one does not come.
 //
-// A thread of its own listens for notices: a rank that failed tells all others,
-// and a rank that waits too long asks whom the others wait for, until it finds
-// one that does not answer or that waits for nobody.
+// A thread of its own listens for notices. A rank that failed tells all others.
+// A rank that waits too long asks whom the others wait for, until it finds one
+// that does not answer or waits for nobody.
 #pragma once
 
 #include "absl/types/span.h"

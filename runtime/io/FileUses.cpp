@@ -15,8 +15,8 @@
 namespace meshwork::runtime {
 namespace {
 
-/// Device, inode, and for a file that is not there its name in that folder:
-/// what is read may be missing, and must not be made by who writes.
+/// Device and inode. For a missing file: those of its folder, and its name
+/// there. An input may be missing; then the writer must not make it.
 using Identity = std::tuple<dev_t, ino_t, std::string>;
 
 /// Nothing where no bytes can be lost.

@@ -18,8 +18,8 @@ absl::StatusOr<std::string> modelFolder(const std::string &path);
 /// "; ..."; "" when it can be none.
 std::string hubNameHint(const std::string &path);
 
-/// For a folder without safetensors that are read: what it holds in their
-/// place, "; it holds ...", and what to do; "" for nothing that is known.
+/// For a folder without safetensors to read: "; it holds ...", the other
+/// weights there and what to do. Empty if none is known.
 std::string otherWeightsIn(const std::string &folder);
 
 } // namespace meshwork::runtime

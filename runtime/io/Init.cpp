@@ -11,9 +11,9 @@
 #include <xxhash.h>
 
 // The library's logf, sinf and cosf differ between machines and do not
-// vectorize; those below are sums of exactly rounded operations, so every
-// machine and vector width gives the same bits, as long as the compiler does
-// not fuse a multiply with an add.
+// vectorize. Those below are sums of exactly rounded operations: every machine
+// and vector width gives the same bits. For that the compiler must not fuse a
+// multiply with an add.
 #pragma clang fp contract(off)
 
 namespace meshwork::runtime {

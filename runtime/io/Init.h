@@ -1,16 +1,16 @@
 // Initial weights: a function of the seed, the tensor's name and the element's
-// index, and of nothing else; not of the mesh, the order of tensors, the number
-// of threads or the machine.
+// index alone. The mesh, the order of tensors, the number of threads and the
+// machine do not matter.
 //
 //   initialize(*parameter, {seed, hashOfName("wte.weight")},
 //              absl::MakeSpan(weights));
 //
 // The tensor is that of the files (lib/Plan/FileForms.h): a parameter that
 // files hold in several tensors starts as several parameters of these names
-// would. Block b of tensor t is Philox4x32-10 with key (seed low, seed high)
-// and counter (b low, b high, h low, h high), h = XXH3-64 of the name; its four
-// words give elements 4b .. 4b + 3:
-//   normal   mean + deviation * z; words 0 and 1 give two z by Box and Muller
+// would. Block b of tensor t is Philox4x32-10. Its key is (seed low, seed
+// high), its counter (b low, b high, h low, h high), with h = XXH3-64 of the
+// name. The four words of a block give elements 4b .. 4b + 3:
+//   normal   mean + deviation * z. Words 0 and 1 give two z by Box and Muller
 //            (Ann. Math. Stat. 29 (1958) 610), words 2 and 3 two more:
 //            sqrt(-2 ln((w0 + 1) / 2^32)) times cos and sin of 2 pi w1 / 2^32,
 //            in f32 without fused multiply-adds; |z| <= 6.66

@@ -38,10 +38,10 @@ struct HeaderEntry {
   uint64_t bytes = 0;
 };
 
-/// What stands in front of the data: the header with its length, so long that
-/// the data begins at a multiple of `alignment`. kInvalidArgument names a
-/// tensor whose name no file can hold: names differ, are UTF-8 without control
-/// characters, and neither empty nor "__metadata__".
+/// The bytes in front of the data: the header with its length, padded so that
+/// the data begins at a multiple of `alignment`. The error kInvalidArgument
+/// names a tensor whose name no file can hold. Names differ, are UTF-8 without
+/// control characters, and neither empty nor "__metadata__".
 absl::StatusOr<std::string>
 safeTensorsHeader(absl::Span<const HeaderEntry> tensors, uint64_t alignment);
 

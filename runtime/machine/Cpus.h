@@ -32,8 +32,7 @@ struct CoreShare {
   bool isFull = false;
 };
 
-/// Deals `cpus` to `ranks` in contiguous blocks, which keeps a rank's threads
-/// close to each other.
+/// Deals `cpus` to `ranks` in contiguous blocks: a rank's threads are close.
 ///   threads  per rank; 0 is all of the rank's block, at least 1
 ///   pin      false, or more threads than cores: nobody is pinned
 std::vector<CoreShare> shareCores(const std::vector<int> &cpus, uint32_t ranks,

@@ -1,5 +1,5 @@
-// What decides the numbers that a run computes, beside its model: a checkpoint
-// keeps it, and a run that resumes names what has changed.
+// The settings that, beside its model, decide the numbers that a run computes.
+// A checkpoint keeps them, and a run that resumes names what has changed.
 //
 //   manifest.options = runSettings(options, plan, tokens);
 //   for (const std::string &line : changedSettings(manifest.options, now))

@@ -1,8 +1,8 @@
 // Runs every instruction of a plan on a GPU and, from the same inputs, on the
 // CPU, and compares what they write. For a plan that has code for both
-// (`meshwork compile --with-cpu-code`). The CPU's results are what the run goes
-// on with, so one wrong instruction shows as one, and the run goes on after it:
-// it tells of all that differ, and fails at its end.
+// (`meshwork compile --with-cpu-code`). The run goes on with the CPU's results,
+// so one wrong instruction shows as one. It goes on after a difference, tells
+// of all that differ, and fails at its end.
 #pragma once
 
 #include "runtime/device/cpu/CpuExecutor.h"

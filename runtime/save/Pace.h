@@ -1,7 +1,7 @@
 // A thread that works beside others on cores that are all theirs, and takes a
-// small share of its own accord. A low priority is not enough: threads that
-// share a loop wait for the slowest of them, so what is taken from one is taken
-// from all, and at nice 10 that is a tenth.
+// small share of its own accord. A low priority is not enough. Threads that
+// share a loop wait for the slowest of them, so time taken from one is taken
+// from all. At nice 10 that is a tenth.
 #pragma once
 
 #include <condition_variable>

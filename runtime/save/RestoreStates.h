@@ -7,10 +7,11 @@
 
 namespace meshwork::runtime {
 
-/// dataLoss that says what to do when the checkpoint has other parameters or
-/// other states than the plan (the first five missing, extra and reshaped), or
-/// `model`, the text of its model, differs from the plan's in more than
-/// comments and blank lines (the first line that does).
+/// The error is dataLoss, and says what to do, when the checkpoint does not
+/// match the plan. It may have other parameters or other states: the first five
+/// missing, extra and reshaped are named. Or `model`, the text of its model,
+/// differs from the plan's: the first such line is named. Comments and blank
+/// lines do not count.
 absl::Status matchCheckpoint(const plan::Plan &plan,
                              const Checkpoint &checkpoint,
                              const std::string &model);

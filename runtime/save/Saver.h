@@ -2,13 +2,13 @@
 // of meetings that a step has anyway.
 //
 //   idle      nothing is being saved
-//   writing   what this rank saves is copied, then a thread writes it. Where
-//             computing leaves cores idle the thread copies it too, until the
-//             update comes: then the rank's threads copy with it. Where it does
-//             not, they copy it before they go on, which is soonest done, and
-//             writing takes a small share of the steps after the next (Pace)
-//   telling   all ranks have agreed that theirs is durable, or that one is not:
-//             they tell of it with the step's times
+//   writing   this rank copies what it saves, then a thread writes it. If
+//             computing leaves cores idle, the thread copies, too, until the
+//             update comes: then the rank's threads copy with it. Otherwise the
+//             rank's threads copy before they go on, which is fastest. Writing
+//             takes a small share of the steps after the next (Pace)
+//   telling   all ranks know whether all parts are durable. They report it
+//             with the step's times
 //   listing   the process of rank 0 writes the manifest
 //
 // All ranks are in the same state after each agreement.
