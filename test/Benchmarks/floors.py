@@ -2,10 +2,10 @@
 import re
 import tomllib
 
-# An instruction's floor is the larger of flops over the matmul peak and bytes over
-# the copy rate, each the best of both sides: on some processors one library's f32
-# product is half as fast as the other's. A fused kernel (Launch) computes in f32 whatever it stores: its
-# peak is that of f32. Layers are added up: "h.7.mlp.c_fc" counts as "h.*.mlp.c_fc".
+# An instruction's floor is the larger of flops over the matmul peak and bytes over the copy rate. Each
+# rate is the best of both sides: on some processors one library's f32 product is half as fast as the
+# other's. A fused kernel (Launch) computes in f32 whatever it stores: its peak is that of f32. Layers
+# are added up: "h.7.mlp.c_fc" counts as "h.*.mlp.c_fc".
 _LAYER = re.compile(r"(?<=\.)\d+(?=\.)|(?<=\.)\d+$")
 
 

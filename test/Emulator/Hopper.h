@@ -1,9 +1,9 @@
 // Kernels of sm_90a for tests of mbarriers, TMA and wgmma.
 //
 // Registers: %out, %in (pointers), %map (generic address of the parameter's
-// tensor map), %tile (dynamic shared memory, aligned to 1024 bytes), %bar
-// (64 bytes for mbarriers), %thread, %lane, %warp; scratch %rd0 to %rd19, %r0
-// to %r39, %f0 to %f159, %p0 to %p7.
+// tensor map), %tile (dynamic shared memory, aligned to 1024 bytes), %bar (64
+// bytes for mbarriers), %thread, %lane, %warp. Scratch registers: %rd0 to
+// %rd19, %r0 to %r39, %f0 to %f159, %p0 to %p7.
 #pragma once
 
 #include "test/Emulator/Snippet.h"

@@ -8,7 +8,7 @@ import shell
 LAYERS_OF_A_STAGE = 2  # more layers are more of the same kernels
 
 # Sizes of a layer and of the tables, as published; the key that counts layers; the length of a
-# sequence; and the stages that the model needs beside 8 ranks of "tp", at 18 bytes a parameter.
+# sequence. Last, the stages that the model needs beside 8 ranks of "tp", at 18 bytes a parameter.
 LLAMA = {"model_type": "llama", "architectures": ["LlamaForCausalLM"], "hidden_act": "silu",
          "rms_norm_eps": 1e-5, "rope_theta": 500000.0, "initializer_range": 0.02,
          "tie_word_embeddings": False}

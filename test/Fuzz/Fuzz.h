@@ -1,6 +1,6 @@
 // What the fuzzers share. Each defines `accept`, which may refuse its input but
-// not crash, hang or read past it, and `seeds`, inputs that are right: a run
-// begins with them, and fails where one is refused.
+// not crash, hang or read past it. Each also defines `seeds`, inputs that are
+// right. A run begins with them, and fails where one is refused.
 #pragma once
 
 #include <cstdint>

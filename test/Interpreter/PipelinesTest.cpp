@@ -1,8 +1,8 @@
 // Each pipeline that test/Equivalence/test_pipelines.py runs, on tiny models in
 // the reference interpreter: loss, gradients and updated states are those of
-// one rank. The list of cases is that test's. The interpreter runs what each
-// rank has of a microbatch, one microbatch after the other; in which order a
-// schedule's table has them is what the other test is for.
+// one rank. The list of cases is that test's. The interpreter runs each rank's
+// part of a microbatch, one microbatch after the other. That test covers the
+// order of a schedule's table.
 #include "TinyConfigs.h"
 
 #include <fstream>

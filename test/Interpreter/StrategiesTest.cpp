@@ -218,8 +218,8 @@ TEST(Names, DecideNothing) {
   }
 }
 
-/// A key of [precision] that rounds: each strategy means what one rank means,
-/// which is not what it means without the key.
+/// A key of [precision] that rounds. Each strategy means what one rank means,
+/// and one rank means something else without the key.
 void checkRounding(const std::string &model, std::vector<Strategy> strategies,
                    const std::string &compute, const std::string &key,
                    int64_t sequence) {

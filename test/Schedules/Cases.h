@@ -21,8 +21,8 @@ Costs evenCosts(size_t stages, double forward, double inputGrad,
 Table withTransfers(const Table &table);
 
 /// Any order that some run of the pipeline could have: up to 4 ranks, stages on
-/// any of them, B or I and W, SEND and RECV at any place that such a run
-/// allows, some posted as one.
+/// any of them, B or I and W. SEND and RECV stand at any place that the run
+/// allows; some are posted as one.
 Table randomTable(std::mt19937 &random);
 
 } // namespace meshwork::schedules

@@ -51,8 +51,8 @@ void handleSignals() {
   sigaction(SIGHUP, &action, &before);
   if (before.sa_handler == SIG_IGN) // by nohup
     signal(SIGHUP, SIG_IGN);
-  // What cannot be written is an error of that call, and must not kill a run
-  // that has weights to save: a closed pipe, a file at its largest size.
+  // Writing to a closed pipe, or past the largest size of a file, is an error
+  // of that call. It must not kill a run that has weights to save.
   signal(SIGPIPE, SIG_IGN);
   signal(SIGXFSZ, SIG_IGN);
 }

@@ -1,6 +1,5 @@
 // Checkpoints of a folder, found and read: every box of a small one, ranges of
-// a larger one, and what is refused when its files are not those that were
-// saved.
+// a larger one. One whose files are not those that were saved is refused.
 #include "HandMade.h"
 #include "runtime/base/StartThread.h"
 #include <random>

@@ -1,10 +1,10 @@
 // Tolerance, f32: inputs lie in [-1, 1] and rows of probabilities sum to one,
-// so an output is off by the error of its probabilities: that of a score
+// so an output is off by the error of its probabilities. It is that of a score
 // (d products, d * 2^-24) plus that of exp, times two for the quotient, plus
-// the sum over keys; 64 * d * 2^-24 holds all. Gradients sum s such terms, in
-// groups of heads, and are in proportion to the scale. bf16: probabilities,
-// score gradients and results are rounded to 2^-9 relative; sums of values of
-// at most one are off by a few of these.
+// the sum over keys. The bound 64 * d * 2^-24 holds all. Gradients sum s such
+// terms, in groups of heads, and are in proportion to the scale. In bf16
+// probabilities, score gradients and results are rounded to 2^-9 relative. Sums
+// of values of at most one are off by a few of these.
 #include "test/Runtime/cpu/AttentionChecks.h"
 
 #include <cmath>

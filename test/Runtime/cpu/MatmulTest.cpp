@@ -1,9 +1,9 @@
 // Products against loops in double precision.
 //
-// Tolerance: inputs lie in [-1, 1], so each sum of K products with unit
-// roundoff u (2^-24) is off by at most K * K * u in any order, about
-// sqrt(K) * u * sqrt(K) in practice; the tests allow 4 * K * u. A bf16 result
-// adds half its spacing, 2^-9 relative to a value of at most K.
+// Tolerance: inputs lie in [-1, 1]. So each sum of K products with unit
+// roundoff u (2^-24) is off by at most K * K * u in any order. In practice it
+// is about sqrt(K) * u * sqrt(K); the tests allow 4 * K * u. A bf16 result adds
+// half its spacing, 2^-9 relative to a value of at most K.
 #include <cmath>
 
 #include <gtest/gtest.h>

@@ -1,6 +1,6 @@
-// What stand-ins of other CUDA libraries (cuBLASLt, NCCL) use of the stand-in
-// of the driver: they link the CMake target meshworkCudaEmulator (libcuda.so.1)
-// and put their work on its streams as host functions.
+// The part of the driver's stand-in that stand-ins of other CUDA libraries
+// (cuBLASLt, NCCL) use. They link the CMake target meshworkCudaEmulator
+// (libcuda.so.1) and put their work on its streams as host functions.
 //
 //   struct Product { ... };
 //   auto *product = new Product{...};

@@ -51,9 +51,9 @@ std::string modelFile(const std::string &model);
 /// (InputFile::openInFolder).
 std::optional<std::string> readModel(const std::string &model, int &code);
 
-/// Refuses one file in two of these roles, or in one of them and where stdout
-/// or stderr goes to, if one of them writes it. "-" is stdin or stdout, and may
-/// stand in one role of each. Prints a message; returns an exit code. To be
+/// Refuses one file in two of these roles, if one of them writes it. Also
+/// refuses to write where stdout or stderr goes to. "-" is stdin or stdout, and
+/// may stand in one role of each. Prints a message; returns an exit code. To be
 /// called before any of them is created.
 int checkUses(std::vector<runtime::FileUse> uses);
 

@@ -7,19 +7,19 @@
 
 namespace meshwork::driver {
 
-/// Puts into spec.pipeline.fittedLayers which layers the stages of `module`, as
-/// phase `partition` leaves it, have where balanced ones need more than
-/// cost::memoryLimit(spec): of the layouts that fit, the one with the least
-/// work in its slowest stage. Where none fits, the one that needs least, be it
-/// the balanced one. Each is compiled, without code. Nothing changes where the
-/// balanced layout fits, or is the only one, or layers are given or fitted
-/// before.
+/// Chooses the layers of each stage where balanced ones need more than
+/// cost::memoryLimit(spec), and puts them into spec.pipeline.fittedLayers.
+/// `module` is as phase `partition` leaves it. Of the layouts that fit, takes
+/// the one with the least work in its slowest stage. Where none fits, takes the
+/// one that needs least, even if that is the balanced one. Each is compiled,
+/// without code. Nothing changes where the balanced layout fits, or is the only
+/// one, or layers are given or fitted before.
 ///
-/// Other choices that fit by themselves come first as long as they are cheap:
-/// layers move only where "selective" recompute and a schedule that keeps what
-/// it likes need too much. If then full recompute, or a schedule that keeps as
-/// little as can be, fits another layout, the one of the two whose step should
-/// take less time is chosen.
+/// Other choices that fit by themselves come first as long as they are cheap.
+/// Layers move only where "selective" recompute and a schedule that keeps what
+/// it likes need too much. Full recompute, or a schedule that keeps as little
+/// as can be, may then fit another layout. Of the two, the layout whose step
+/// should take less time is chosen.
 ///
 /// Where the balanced layout fits and nothing else is left to choose,
 /// `finished` gets what the phases have left of it, so that they need not run

@@ -13,11 +13,13 @@ namespace meshwork::driver {
 /// none.
 using SpecWithMicro = std::function<std::optional<spec::Spec>(uint32_t micro)>;
 
-/// Of the divisors of `most`, the sequences of a step that a data-parallel rank
-/// has, the one whose step should take least on the spec's machine and that
-/// fits cost::memoryLimit(spec), with what else is "auto" chosen for it; the
-/// smaller of two that take the same. 1 when none fits, and the first that has
-/// a fault: compiling with it tells why. Each is compiled without code.
+/// Chooses the sequences per microbatch, a divisor of `most`: the sequences of
+/// a step that a data-parallel rank has. Of those that fit
+/// cost::memoryLimit(spec), takes the one whose step should take least on the
+/// spec's machine; on a tie the smaller. The other "auto" keys are chosen for
+/// each. If none fits, takes the smallest that has a spec, usually 1. If one
+/// fails to compile, and not by an error of the spec, takes that one: compiling
+/// with it tells why. Each is compiled without code.
 uint32_t fitMicro(const Model &model, uint32_t most,
                   const SpecWithMicro &specWith);
 

@@ -18,8 +18,8 @@ public:
            const std::vector<uint64_t> &bytes);
   /// The most layers with which each rank should need at most `limit` bytes.
   /// Where a rank has been compiled with one number of layers alone, another
-  /// rank lends it the bytes of a layer; until one can, it may have any number
-  /// that is not known to need too much.
+  /// rank lends it the bytes of a layer. Until one can, it may have any number
+  /// not known to need too much.
   std::vector<int64_t> mostWithin(uint64_t limit) const;
 
 private:

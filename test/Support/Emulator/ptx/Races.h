@@ -1,7 +1,7 @@
 // Finds two warps of a block that touch the same 4 bytes of shared memory, at
 // least one writing, with no barrier between.
 //
-// The order of warps is a vector clock in units of the block's barriers: a
+// The order of warps is a vector clock in units of the block's barriers. A
 // barrier that completes advances the block's time, and every warp in it then
 // knows all that the others did before (J. Flanagan and S. Freund, FastTrack,
 // PLDI 2009, which also says when one of several readers may be forgotten).
