@@ -89,6 +89,22 @@ SmallVector<Factor> UnsliceOp::getFactors() {
   return withCounted(sliceFactors(*this, getResult(), getParts(), getDim()));
 }
 
+/// The dims that only one side has, or in another size.
+static SmallVector<Factor> splitFactors(Operation *op, Value whole, Value parts,
+                                        StringRef dim) {
+  return withWhole(op, [&](StringRef name) {
+    auto named = StringAttr::get(op->getContext(), name);
+    return name == dim || dimsOf(whole).find(named) < 0 ||
+           dimsOf(parts).find(named) < 0;
+  });
+}
+SmallVector<Factor> SplitOp::getFactors() {
+  return splitFactors(*this, getInput(), getResult(), getDim());
+}
+SmallVector<Factor> MergeOp::getFactors() {
+  return splitFactors(*this, getResult(), getInput(), getDim());
+}
+
 /// A rank's rows are told their positions; columns are pairs of halves.
 SmallVector<Factor> RotaryTableOp::getFactors() {
   return withCounted(

@@ -326,6 +326,45 @@ LogicalResult UnsliceOp::verify() {
   return success();
 }
 
+//===-- split, merge --------------------------------------------------------//
+
+/// Whether `parts` has several dims in the place of `dim`, else as `whole` has
+/// them; label C1.
+static LogicalResult verifySplit(Operation *op, RankedTensorType whole,
+                                 RankedTensorType parts, StringAttr dim) {
+  int64_t position = dimsOf(whole).find(dim),
+          count = parts.getRank() - whole.getRank() + 1;
+  if (position < 0)
+    return op->emitOpError()
+           << "(C1) " << whole << " has no dim '" << dim.getValue() << "'";
+  auto isSame = [&](int64_t i) {
+    int64_t j = i + (i > position ? count - 1 : 0);
+    return whole.getDimSize(i) == parts.getDimSize(j) &&
+           dimsOf(whole).getNames()[i] == dimsOf(parts).getNames()[j];
+  };
+  bool fine = count > 1;
+  for (int64_t i = 0; fine && i < whole.getRank(); ++i)
+    fine = i == position || isSame(i);
+  int64_t size = 1;
+  for (int64_t i = 0; fine && i < count; ++i)
+    fine = !llvm::MulOverflow(size, parts.getDimSize(position + i), size);
+  if (fine && size == whole.getDimSize(position))
+    return success();
+  return op->emitOpError() << "(C1) " << parts << " is not " << whole
+                           << " with several dims in the place of '"
+                           << dim.getValue() << "'";
+}
+
+LogicalResult SplitOp::verify() {
+  return verifySplit(*this, tensorType(getInput()), tensorType(getResult()),
+                     getDimAttr());
+}
+
+LogicalResult MergeOp::verify() {
+  return verifySplit(*this, tensorType(getResult()), tensorType(getInput()),
+                     getDimAttr());
+}
+
 //===-- fused ---------------------------------------------------------------//
 
 LogicalResult FusedOp::verify() {

@@ -198,6 +198,40 @@ def Transformer_UnsliceOp : Transformer_TensorOp<"unslice", ["getFactors", "getP
   let hasVerifier = 1; // C1
 }
 
+def Transformer_SplitOp : Transformer_TensorOp<"split", ["getFactors"], Transformer_Moves # [
+    Transformer_DrawsWords<"false">, Transformer_CountsNothing, Transformer_TakesPadding, Transformer_LeavesPadding<"any">, Transformer_Linear<"true">, Transformer_StaysF32<"false">, Transformer_Again<"cheap">, Transformer_Fusible<"false">]> {
+  let summary = "The same elements with one dim as several, outermost first";
+  let description = [{
+    Made on a rank, after partitioning: no dim that it changes is split over ranks.
+    (C1) the result has the input's dims, but in the place of `dim` two or more others of as many elements.
+    ```mlir
+    %b = transformer.split %x dim "embed" : tensor<4x512xf32, #transformer.dims<ffn, embed>>
+        -> tensor<4x2x256xf32, #transformer.dims<ffn, blocks, embed>>
+    ```
+  }];
+  let arguments = (ins Transformer_Tensor:$input, StrAttr:$dim);
+  let results = (outs Transformer_Tensor:$result);
+  let assemblyFormat = "$input `dim` $dim attr-dict `:` type($input) `->` type($result)";
+  let hasVerifier = 1; // C1
+}
+
+def Transformer_MergeOp : Transformer_TensorOp<"merge", ["getFactors"], Transformer_Moves # [
+    Transformer_DrawsWords<"false">, Transformer_CountsNothing, Transformer_TakesPadding, Transformer_LeavesPadding<"any">, Transformer_Linear<"true">, Transformer_StaysF32<"false">, Transformer_Again<"cheap">, Transformer_Fusible<"false">]> {
+  let summary = "The same elements with several dims as one: what `split` undoes";
+  let description = [{
+    `gradient` says whose gradient the result is, summed over ranks, where @update makes it.
+    (C1) the input has the result's dims, but in the place of `dim` two or more others of as many elements.
+    ```mlir
+    %x = transformer.merge %b dim "embed" : tensor<4x2x256xf32, #transformer.dims<ffn, blocks, embed>>
+        -> tensor<4x512xf32, #transformer.dims<ffn, embed>>
+    ```
+  }];
+  let arguments = (ins Transformer_Tensor:$input, StrAttr:$dim, OptionalAttr<StrAttr>:$gradient);
+  let results = (outs Transformer_Tensor:$result);
+  let assemblyFormat = "$input `dim` $dim (`gradient` $gradient^)? attr-dict `:` type($input) `->` type($result)";
+  let hasVerifier = 1; // C1
+}
+
 def Transformer_ContractOp : Transformer_PrimitiveOp<"contract", ["getFactors", "getFlops", "getPaddingNeeds", "getPadding", "addsUp"], Transformer_Apart # [
     Transformer_DrawsWords<"false">, Transformer_Source<"false">, Transformer_NoKernelSizes,
     Transformer_CountsNothing, Transformer_StaysF32<"false">, Transformer_Again<"dear">, Transformer_WeightGradient<"makes">, AttrSizedOperandSegments]> {

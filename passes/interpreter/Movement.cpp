@@ -1,4 +1,5 @@
-// What moves elements: slice, unslice, and copies and fills of a plan.
+// What moves elements: slice, unslice, split, merge, and copies and fills of a
+// plan.
 #include "passes/interpreter/Blocks.h"
 #include "passes/interpreter/Evaluate.h"
 
@@ -53,6 +54,22 @@ static Results evaluate(UnsliceOp op, ArrayRef<Tensor> operands) {
   return Tensors{result};
 }
 
+//===-- split, merge --------------------------------------------------------//
+
+/// Elements keep their order.
+static Results reshaped(RankedTensorType type, const Tensor &from) {
+  Tensor result = Tensor::zeros(type);
+  for (int64_t i = 0; i < result.size(); ++i)
+    result[i] = from[i];
+  return Tensors{result};
+}
+static Results evaluate(SplitOp op, ArrayRef<Tensor> operands) {
+  return reshaped(op.getType(), operands[0]);
+}
+static Results evaluate(MergeOp op, ArrayRef<Tensor> operands) {
+  return reshaped(op.getType(), operands[0]);
+}
+
 //===-- instructions --------------------------------------------------------//
 
 static void run(const plan::Fill &op, Views &on) {
@@ -75,6 +92,8 @@ static void run(const plan::Copy &op, Views &on) {
 void addMovement(Evaluators &to) {
   to.add<SliceOp>(evaluate);
   to.add<UnsliceOp>(evaluate);
+  to.add<SplitOp>(evaluate);
+  to.add<MergeOp>(evaluate);
   to.add<plan::Fill>(run);
   to.add<plan::CopyBlock>(run);
   to.add<plan::Copy>(run);

@@ -137,6 +137,9 @@ Rule floatRule(Operation *op) {
       .Case([](arith::MinNumFOp) {
         return of([](Operands x) { return std::fmin(x[0], x[1]); });
       })
+      .Case([](math::RoundEvenOp) {
+        return of([](Operands x) { return std::nearbyint(x[0]); });
+      })
       .Case([](math::AbsFOp) {
         return of([](Operands x) { return std::fabs(x[0]); });
       })

@@ -51,6 +51,18 @@ static LogicalResult emit(UnsliceOp op, Lowering &to) {
   return success();
 }
 
+static LogicalResult emit(MergeOp op, Lowering &to) {
+  FailureOr<Place> whole = to.placement.of(op.getResult());
+  if (failed(whole))
+    return failure();
+  if (op.getGradient())
+    to.gradients.put(*op.getGradient(), op.getResult(), *whole);
+  return copyUnlessThere(
+      op.getLoc(), op.getInput(),
+      splitOf(*whole, op.getType(), op.getDimAttr(), tensorType(op.getInput())),
+      to);
+}
+
 LogicalResult copyUnlessThere(Location loc, Value value, const Place &wanted,
                               Lowering &to) {
   FailureOr<Place> found = to.placement.of(value);
@@ -65,7 +77,7 @@ LogicalResult copyUnlessThere(Location loc, Value value, const Place &wanted,
 
 void attachParts(MLIRContext *context) {
   attach<Cutting, mesh::SliceOp>(context);
-  attach<Joining, UnsliceOp>(context);
+  attach<Joining, UnsliceOp, MergeOp>(context);
 }
 
 } // namespace meshwork::schedule

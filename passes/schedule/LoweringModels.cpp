@@ -52,7 +52,7 @@ void attachAll(MLIRContext *context, TransformerDialect *, mesh::MeshDialect *,
   attach<Input, mesh::CoordinateOp, mesh::ExtentOp, mesh::PositionsOp>(context);
   attach<Kept, transformer::ParameterOp, StateOp, StepInputOp, AccumulateOp,
          func::ReturnOp>(context);
-  attach<View, transformer::SliceOp>(context);
+  attach<View, transformer::SliceOp, SplitOp>(context);
 }
 } // namespace
 

@@ -33,6 +33,26 @@ Place partOf(const Place &whole, RankedTensorType wholeType, StringAttr dim,
   return result;
 }
 
+Place splitOf(const Place &whole, int64_t dim, ArrayRef<int64_t> sizes) {
+  Place result = whole;
+  auto shape = result.shape.begin() + dim,
+       strides = result.strides.begin() + dim;
+  int64_t stride = *strides;
+  SmallVector<int64_t> of(sizes.size());
+  for (size_t i = sizes.size(); i-- > 0; stride *= sizes[i])
+    of[i] = stride;
+  result.shape.insert(result.shape.erase(shape), sizes.begin(), sizes.end());
+  result.strides.insert(result.strides.erase(strides), of.begin(), of.end());
+  return result;
+}
+
+Place splitOf(const Place &whole, RankedTensorType wholeType, StringAttr dim,
+              RankedTensorType parts) {
+  int64_t position = dimsOf(wholeType).find(dim),
+          count = parts.getRank() - wholeType.getRank() + 1;
+  return splitOf(whole, position, parts.getShape().slice(position, count));
+}
+
 Place turnOf(const Place &whole, RankedTensorType wholeType,
              transformer::RepeatOp repeat) {
   RankedTensorType type = repeat.partOf(wholeType);

@@ -44,6 +44,12 @@ Place blockOf(const Place &whole, int64_t dim, int64_t size,
 Place partOf(const Place &whole, ::mlir::RankedTensorType wholeType,
              ::mlir::StringAttr dim, int64_t offset,
              ::mlir::RankedTensorType part);
+/// `whole` as what `split` makes of its dim `dim`, which is as many elements as
+/// all of `sizes` together.
+Place splitOf(const Place &whole, int64_t dim, ::mlir::ArrayRef<int64_t> sizes);
+/// The same of the types of a split or a merge.
+Place splitOf(const Place &whole, ::mlir::RankedTensorType wholeType,
+              ::mlir::StringAttr dim, ::mlir::RankedTensorType parts);
 /// Where one turn of `repeat` has its part of a whole that it cuts.
 Place turnOf(const Place &whole, ::mlir::RankedTensorType wholeType,
              transformer::RepeatOp repeat);

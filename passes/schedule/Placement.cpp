@@ -27,7 +27,7 @@ LogicalResult Placement::takeOver(Value operand, Value result) {
     return failure();
   Operation *maker = operand.getDefiningOp();
   if (!operand.hasOneUse() || stateUseOf(maker) == StateUse::reads ||
-      isa_and_nonnull<SliceOp>(maker))
+      isa_and_nonnull<SliceOp, SplitOp>(maker))
     return emitError(operand.getLoc()) << "a sum of " << operand.getType()
                                        << " is added to, but has other uses";
   set(result, *place);
@@ -157,6 +157,16 @@ FailureOr<Place> Placement::find(Value value) {
     return partOf(*whole, tensorType(slice.getInput()), slice.getDimAttr(),
                   slice.getOffset(), type);
   }
+  if (auto split = dyn_cast_or_null<SplitOp>(op)) {
+    FailureOr<Place> whole = of(split.getInput());
+    if (failed(whole))
+      return failure();
+    return splitOf(*whole, tensorType(split.getInput()), split.getDimAttr(),
+                   type);
+  }
+  if (auto merge = dyn_cast_or_null<MergeOp>(op); merge && merge.getGradient())
+    return buffers.persistent("reduced gradient", BufferKind::gradients,
+                              type.getShape(), type.getElementType());
   if (stateUseOf(op) == StateUse::reads)
     return read(op);
   if (auto input = dyn_cast_or_null<StepInputOp>(op))
@@ -172,6 +182,12 @@ FailureOr<Place> Placement::find(Value value) {
       return ofState(assign);
     if (isa<YieldOp>(user))
       return yielded(value, cast<transformer::RepeatOp>(user->getParentOp()));
+    if (auto merge = dyn_cast<MergeOp>(user)) {
+      FailureOr<Place> whole = of(merge.getResult());
+      if (failed(whole))
+        return failure();
+      return splitOf(*whole, merge.getType(), merge.getDimAttr(), type);
+    }
     auto unslice = dyn_cast<UnsliceOp>(user);
     if (!unslice)
       continue;

@@ -22,12 +22,15 @@ FailureOr<Place> ReducedGradients::placeOf(Value from, Value to) {
 }
 
 void ReducedGradients::put(Value from, Value to, const Place &place) {
+  put(parameterOf(from), to, place);
+}
+
+void ReducedGradients::put(StringRef parameter, Value to, const Place &place) {
   placement.set(to, place);
-  StringRef name = parameterOf(from);
-  if (name.empty())
+  if (parameter.empty())
     return;
-  names[to] = name;
-  last[name] = place;
+  names[to] = parameter;
+  last[parameter] = place;
 }
 
 const Place *ReducedGradients::find(StringRef parameter) const {

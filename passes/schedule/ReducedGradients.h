@@ -18,6 +18,8 @@ public:
   ::mlir::FailureOr<Place> placeOf(::mlir::Value from, ::mlir::Value to);
   /// Puts it there. If `from` is a gradient, it is one too.
   void put(::mlir::Value from, ::mlir::Value to, const Place &place);
+  /// The same of the gradient of a parameter.
+  void put(::llvm::StringRef parameter, ::mlir::Value to, const Place &place);
   /// Where the last value of a gradient lies; null: nothing reduces it.
   const Place *find(::llvm::StringRef parameter) const;
 

@@ -97,6 +97,20 @@ TEST(Values, SliceAndUnslice) {
   EXPECT_EQ(elementsOf(results[2]), Elements({2, 3, 0, 0, 2, 3, 4, 5}));
 }
 
+TEST(Values, SplitAndMerge) {
+  Program program(R"(
+    func.func @f(%a: tensor<4x2xf32, #ve>) -> (tensor<2x2x2xf32, #transformer.dims<blocks, vocab, embed>>, tensor<4x2xf32, #ve>) {
+      %0 = transformer.split %a dim "vocab" : tensor<4x2xf32, #ve> -> tensor<2x2x2xf32, #transformer.dims<blocks, vocab, embed>>
+      %1 = transformer.merge %0 dim "vocab" : tensor<2x2x2xf32, #transformer.dims<blocks, vocab, embed>> -> tensor<4x2xf32, #ve>
+      return %0, %1 : tensor<2x2x2xf32, #transformer.dims<blocks, vocab, embed>>, tensor<4x2xf32, #ve>
+    })");
+  Tensor whole = counting({4, 2});
+  auto results = program.run({whole});
+  for (const Tensor &result : results)
+    EXPECT_EQ(elementsOf(result), elementsOf(whole));
+  EXPECT_EQ(results[0].getShape().size(), 3u);
+}
+
 TEST(Values, ContractWithBias) {
   Program program(R"(
     func.func @f(%a: tensor<2x3xf32, #se>, %b: tensor<2x3xf32, #ve>, %c: tensor<2xf32, #v>) -> tensor<2x2xf32, #transformer.dims<sequence, vocab>> {

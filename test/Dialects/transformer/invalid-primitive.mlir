@@ -182,6 +182,47 @@ func.func @f(%x: tensor<2x4xf32, #ve>) {
 // -----
 #ve = #transformer.dims<vocab, embed>
 func.func @f(%x: tensor<2x4xf32, #ve>) {
+  // expected-error@+1 {{'transformer.split' op (C1) 'tensor<2x4xf32, #transformer.dims<vocab, embed>>' has no dim 'ffn'}}
+  %0 = transformer.split %x dim "ffn" : tensor<2x4xf32, #ve> -> tensor<2x2x2xf32, #transformer.dims<vocab, blocks, embed>>
+  return
+}
+
+// -----
+#ve = #transformer.dims<vocab, embed>
+func.func @f(%x: tensor<2x4xf32, #ve>) {
+  // expected-error@+1 {{'transformer.split' op (C1) 'tensor<2x2x3xf32, #transformer.dims<vocab, blocks, embed>>' is not 'tensor<2x4xf32, #transformer.dims<vocab, embed>>' with several dims in the place of 'embed'}}
+  %0 = transformer.split %x dim "embed" : tensor<2x4xf32, #ve> -> tensor<2x2x3xf32, #transformer.dims<vocab, blocks, embed>>
+  return
+}
+
+// -----
+#ve = #transformer.dims<vocab, embed>
+func.func @f(%x: tensor<2x4xf32, #ve>) {
+  // expected-error@+1 {{with several dims in the place of 'embed'}}
+  %0 = transformer.split %x dim "embed" : tensor<2x4xf32, #ve> -> tensor<2x4xf32, #ve>
+  return
+}
+
+// -----
+#ve = #transformer.dims<vocab, embed>
+func.func @f(%x: tensor<2x4xf32, #ve>) {
+  // Only `dim` may change.
+  // expected-error@+1 {{with several dims in the place of 'embed'}}
+  %0 = transformer.split %x dim "embed" : tensor<2x4xf32, #ve> -> tensor<4x2x2xf32, #transformer.dims<vocab, blocks, embed>>
+  return
+}
+
+// -----
+#bve = #transformer.dims<blocks, vocab, embed>
+func.func @f(%x: tensor<2x3x4xf32, #bve>) {
+  // expected-error@+1 {{'transformer.merge' op (C1) 'tensor<2x3x4xf32, #transformer.dims<blocks, vocab, embed>>' is not 'tensor<8x4xf32, #transformer.dims<vocab, embed>>' with several dims in the place of 'vocab'}}
+  %0 = transformer.merge %x dim "vocab" : tensor<2x3x4xf32, #bve> -> tensor<8x4xf32, #transformer.dims<vocab, embed>>
+  return
+}
+
+// -----
+#ve = #transformer.dims<vocab, embed>
+func.func @f(%x: tensor<2x4xf32, #ve>) {
   // expected-error@+1 {{'transformer.contract' op (C1) equation is "ab->ab", expected a form like "ab,bc->ac"}}
   %0 = transformer.contract "ab->ab" %x, %x : tensor<2x4xf32, #ve>, tensor<2x4xf32, #ve> -> tensor<2x4xf32, #ve>
   return

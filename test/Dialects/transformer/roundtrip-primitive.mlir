@@ -65,6 +65,12 @@ func.func @movement(%t: tensor<8x4xf32, #ve>, %ids: tensor<3xi32, #s>, %v: tenso
   %1 = transformer.slice %t dim "vocab" offset 2 : tensor<8x4xf32, #ve> -> tensor<3x4xf32, #se>
   // CHECK: transformer.unslice %{{.*}}, %{{.*}} dim "vocab" offsets [1, 2]
   %2 = transformer.unslice %0, %1 dim "vocab" offsets [1, 2] : tensor<4xf32, #e>, tensor<3x4xf32, #se> -> tensor<8x4xf32, #ve>
+  // CHECK: %[[SPLIT:.*]] = transformer.split %{{.*}} dim "vocab" : tensor<8x4xf32, #{{.*}}> -> tensor<2x4x4xf32
+  %b = transformer.split %t dim "vocab" : tensor<8x4xf32, #ve> -> tensor<2x4x4xf32, #transformer.dims<blocks, vocab, embed>>
+  // CHECK: transformer.merge %[[SPLIT]] dim "vocab" : tensor<2x4x4xf32, #{{.*}}> -> tensor<8x4xf32
+  %m = transformer.merge %b dim "vocab" : tensor<2x4x4xf32, #transformer.dims<blocks, vocab, embed>> -> tensor<8x4xf32, #ve>
+  // CHECK: transformer.merge %[[SPLIT]] dim "vocab" gradient "w" :
+  %w = transformer.merge %b dim "vocab" gradient "w" : tensor<2x4x4xf32, #transformer.dims<blocks, vocab, embed>> -> tensor<8x4xf32, #ve>
   // CHECK: transformer.embedding %{{.*}}, %{{.*}} : tensor<8x4xf32, #{{.*}}>, tensor<3xi32, #{{.*}}> -> tensor<3x4xf32
   %3 = transformer.embedding %t, %ids : tensor<8x4xf32, #ve>, tensor<3xi32, #s> -> tensor<3x4xf32, #se>
   // CHECK: transformer.embedding %{{.*}}, %{{.*}} padding 7 :
