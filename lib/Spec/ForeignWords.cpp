@@ -108,6 +108,7 @@ constexpr ForeignKey keys[] = {
     {"zero_hpz_partition_size", R"(zero.gathered = ["fsdp"])",
      ", with zero.axes = [\"dp\", \"fsdp\"]"},
     {"zero_quantized_weights", R"(zero.weights = "int8")"},
+    {"zero_quantized_gradients", R"(zero.gradients = "int4")"},
     {"offload_optimizer", offload},
     {"offload_param", "", noOffload},
     {"cpu_offload", offload},

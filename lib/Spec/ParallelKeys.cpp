@@ -125,6 +125,42 @@ Key zeroWeights() {
   return key;
 }
 
+Key zeroGradients() {
+  Key key =
+      word<GradientType>("zero", "gradients", [](Spec &s) -> GradientType & {
+        return s.zero.gradients;
+      });
+  key.print = [](const Spec &s) -> std::optional<std::string> {
+    if (s.zero.stage == 0)
+      return std::nullopt;
+    return tomlString(wordOf(s.zero.gradients));
+  };
+  return key;
+}
+
+Key gradientBlock() {
+  Key key{"zero",
+          "gradient_block",
+          "a whole number from 16 to 65536",
+          {},
+          {},
+          false,
+          {}};
+  key.read = [](const Value &value, Spec &spec) {
+    if (value.kind != Value::Kind::integer || value.integer < 16 ||
+        value.integer > 65536)
+      return false;
+    spec.zero.gradientBlock = static_cast<uint32_t>(value.integer);
+    return true;
+  };
+  key.print = [](const Spec &s) -> std::optional<std::string> {
+    if (s.zero.gradients == GradientType::precision)
+      return std::nullopt;
+    return std::to_string(s.zero.gradientBlock);
+  };
+  return key;
+}
+
 Key pipelineSchedule() {
   std::string names;
   for (const Word<Schedule> &word : words<Schedule>())
@@ -249,6 +285,8 @@ void addParallelKeys(std::vector<Key> &keys) {
   keys.push_back(zeroGathered());
   keys.push_back(zeroReduce());
   keys.push_back(zeroWeights());
+  keys.push_back(zeroGradients());
+  keys.push_back(gradientBlock());
   keys.push_back(contextMethod());
   Key layout = word<layout::DimLayout>(
       "context", "layout",

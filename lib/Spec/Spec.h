@@ -100,6 +100,8 @@ enum class Reduce { microbatch, step, byCost };
 
 /// What gathered weights travel as: in precision.compute, or rounded to 8 bits.
 enum class WeightType { compute, fp8, int8 };
+/// What gradients are while they are reduced; `precision`: as they are kept.
+enum class GradientType { precision, int8, int4 };
 
 /// How far state is split over ranks that would hold copies.
 struct Zero {
@@ -111,7 +113,9 @@ struct Zero {
   std::vector<std::string> inner;
   /// From stage 2 on. `step`: until then a rank keeps whole gradients.
   Reduce reduce = Reduce::microbatch;
-  WeightType weights = WeightType::compute; // stage 3
+  WeightType weights = WeightType::compute;         // stage 3
+  GradientType gradients = GradientType::precision; // from stage 1 on
+  uint32_t gradientBlock = 256; // elements with one scale, at most
 
   /// Axes that a weight is gathered over once a step.
   std::vector<std::string> gatheredOnce() const;

@@ -203,6 +203,7 @@ private:
                                "write zero.stage = 2 or 3, or leave the line "
                                "out");
     checkWeightsOfZero();
+    checkGradientsOfZero();
     if (spec.zero.stage == 0 && given("zero.axes"))
       error("zero.axes", "has no meaning in stage 0; write zero.stage = 1, 2 "
                          "or 3, or leave the line out");
@@ -230,6 +231,18 @@ private:
             "found \"fp8\" with precision.weight_casts \"microbatch\", which "
             "rounds weights after they have travelled; write \"step\" there, "
             "or leave that line out");
+  }
+
+  void checkGradientsOfZero() {
+    if (spec.zero.stage == 0 && given("zero.gradients"))
+      error("zero.gradients",
+            "has no meaning in stage 0, where gradients are all_reduced as "
+            "they are; write zero.stage = 1, 2 or 3, or leave the line out");
+    if (spec.zero.gradients == GradientType::precision &&
+        given("zero.gradient_block"))
+      error("zero.gradient_block",
+            "has no meaning with zero.gradients \"precision\"; write \"int8\" "
+            "or \"int4\" there, or leave the line out");
   }
 
   /// Of the axes that a weight is stored over, it is gathered over some for

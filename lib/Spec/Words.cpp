@@ -64,6 +64,14 @@ template <> std::span<const Word<WeightType>> words() {
   return list;
 }
 
+template <> std::span<const Word<GradientType>> words() {
+  static constexpr Word<GradientType> list[] = {
+      {"precision", GradientType::precision},
+      {"int8", GradientType::int8},
+      {"int4", GradientType::int4}};
+  return list;
+}
+
 template <> std::span<const Word<Recompute>> words() {
   static constexpr Word<Recompute> list[] = {
       {"none", Recompute::none},

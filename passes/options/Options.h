@@ -79,6 +79,11 @@ class parser<meshwork::spec::WeightType>
   using WordParser::WordParser;
 };
 template <>
+class parser<meshwork::spec::GradientType>
+    : public meshwork::options::WordParser<meshwork::spec::GradientType> {
+  using WordParser::WordParser;
+};
+template <>
 class parser<meshwork::spec::Balance>
     : public meshwork::options::WordParser<meshwork::spec::Balance> {
   using WordParser::WordParser;

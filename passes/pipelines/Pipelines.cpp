@@ -164,6 +164,13 @@ void buildPartition(OpPassManager &passes, const spec::Spec &spec) {
   reshards.once.assign(once.begin(), once.end());
   passes.addPass(partition::createInsertReshardsPass(reshards));
   passes.addPass(partition::createLocalizePass());
+  if (spec.zero.gradients != spec::GradientType::precision) {
+    transform::QuantizeGradientsPassOptions gradients;
+    gradients.type = spec.zero.gradients;
+    gradients.block = spec.zero.gradientBlock;
+    gradients.inner.assign(spec.zero.inner.begin(), spec.zero.inner.end());
+    passes.addPass(transform::createQuantizeGradientsPass(gradients));
+  }
   // Before stages are cut, which may part the two passes; their rows are one
   // value.
   passes.addPass(transform::createExpandExpertsPass());

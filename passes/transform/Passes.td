@@ -403,6 +403,51 @@ def QuantizeWeightsPass : Pass<"transformer-quantize-weights", "::mlir::ModuleOp
     Option<"type", "type", "::meshwork::spec::WeightType", "::meshwork::spec::WeightType::int8", "fp8 or int8; compute leaves all as it is">];
 }
 
+def QuantizeGradientsPass : Pass<"transformer-quantize-gradients", "::mlir::ModuleOp"> {
+  let summary = "Reduces gradients in 8 or 4 bits";
+  let description = [{
+    Before: local tensors, and `mesh.reduce_scatter` of gradients. After: those
+    of matrices are `mesh.all_to_all` of 8-bit numbers and of their scales.
+    What each rank receives is made f32 again and added up in the order of
+    ranks. So numbers are rounded once, and not for each rank on the way.
+
+    The last dim that the sum does not split is cut into blocks, of the largest
+    divisor up to `block`, or the next above where that is below 16. A block's scale is its largest magnitude over 127, or
+    over 7 with `int4`, where two numbers travel in a byte. Where the dim has no
+    even divisor, 8 bits travel.
+
+    With `inner`, the sum goes over these axes first; what it makes is rounded
+    again and added up over the others. Where the parts of the two sums would
+    not be those of one, there is one over all.
+
+    Source: Wang et al., ZeRO++ (arXiv 2306.10209), section 3.3.
+
+    ```mlir
+    // meshwork-opt -transformer-quantize-gradients=block=16
+    !g = tensor<8x32xf32, #transformer.dims<ffn, embed>>
+    !p = tensor<4x32xf32, #transformer.dims<ffn, embed>>
+    module attributes {mesh.mesh = #mesh.mesh<"dp"=2>} {
+      func.func @update() {
+        %g = transformer.state gradient "w" : !g
+        %s = mesh.reduce_scatter %g sum dim 0 over ["dp"] cause "w" : !g -> !p
+        transformer.assign gradient "w", %s : !p
+        return
+      }
+    }
+    // becomes
+    %b = transformer.split %g dim "embed" : ... -> tensor<8x2x16xf32, ...
+    ...
+    %q = mesh.all_to_all %c gather 0 split 1 over ["dp"] ... -> tensor<4x4x16xi8, ...
+    ...
+    %s = transformer.merge ...
+    ```
+  }];
+  let options = [
+    Option<"type", "type", "::meshwork::spec::GradientType", "::meshwork::spec::GradientType::int8", "int8 or int4; precision leaves all as it is">,
+    Option<"block", "block", "int64_t", "256", "elements with one scale, at most">,
+    ListOption<"inner", "inner", "std::string", "axes that are summed over first">];
+}
+
 def ExpandHeadPass : Pass<"transformer-expand-head", "::mlir::ModuleOp"> {
   let summary = "Replaces head_loss_grad by chunks of tokens";
   let description = [{

@@ -179,6 +179,12 @@ private:
           "precision.matmul \"fp8\" is left out (which products are in 8 bits "
           "goes by the sizes of a rank's parts, so one rank's are others)");
     }
+    if (large.zero.gradients != spec::GradientType::precision) {
+      spec.zero.gradients = spec::GradientType::precision;
+      small.said.push_back(
+          "zero.gradients is left out (each rank rounds its own part of a sum, "
+          "so one rank's numbers are others)");
+    }
     // Small steps would gain nothing, so nothing would run beside anything.
     if (large.overlap.collectives == spec::When::useful) {
       spec.overlap.collectives = spec::When::always;

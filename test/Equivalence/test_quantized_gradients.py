@@ -1,0 +1,158 @@
+"""Gradients that are reduced in 8 or 4 bits (zero.gradients): no element is further off than half of the scales of its
+blocks, on each rank one; what is not rounded stays as it is, copies stay equal, and training goes on as well."""
+import unittest
+
+import numpy as np
+
+import configs
+import models
+import oracle
+import tools
+from test_cuda import emulated
+from test_parallel import Agreement
+
+BATCH, SEQUENCE = 12, 17
+BLOCK = 16
+LARGEST = {"int8": 127, "int4": 7}
+# Of sums of some 2^8 f32 in another order, over the largest magnitude.
+SAME = 2.0 ** -24 * 2 ** 8
+GPT2 = {**configs.GPT2, "vocab_size": 131, "n_head": 4, "n_inner": 101}
+LLAMA = {**configs.LLAMA, "vocab_size": 131}
+# Sizes that three and four ranks do not divide.
+LAYOUTS = [(LLAMA, ["dp=3"], {"stage": 2}, {}),
+           (GPT2, ["dp=4"], {"stage": 3}, {"overlap": {"collectives": "always"}}),
+           (LLAMA, ["dp=3"], {"stage": 1}, {}),
+           (LLAMA, ["dp=2", "fsdp=2"], {"stage": 3, "axes": ["fsdp", "dp"], "gathered": ["fsdp"]}, {}),
+           (GPT2, ["dp=2", "tp=2"], {"stage": 3, "reduce": "step"}, {"shard": {"residual_sequence": ["tp"]}}),
+           (LLAMA, ["pp=2", "dp=2"], {"stage": 2}, {"pipeline": {"schedule": "zb-h1"}}),
+           (configs.MIXTRAL, ["ep=2", "dp=2"], {"stage": 2}, {"shard": {"experts": ["ep"]}})]
+
+
+def size_of(mesh, *names):
+    return int(np.prod([int(axis.split("=")[1]) for axis in mesh if axis.split("=")[0] in names]))
+
+
+def blocks_of(rows, how):
+    """What the numbers of a block stand for, rounded as the run rounds it, and half of its scale, by element."""
+    blocks = rows.reshape(-1, BLOCK)
+    most = np.abs(blocks).max(1, keepdims=True)
+    numbers = np.rint(np.where(most > 0, blocks * (np.float32(LARGEST[how]) / most), np.float32(0)))
+    scale = most / np.float32(LARGEST[how])
+    return (numbers * scale).reshape(rows.shape), np.broadcast_to(scale / 2, blocks.shape).reshape(rows.shape)
+
+
+class QuantizedGradients(Agreement):
+    cost_s = 60
+    batch, sequence, corpus = BATCH, SEQUENCE, configs.corpus(vocabulary=131)
+
+    def spec(self, mesh, zero=None, batch=BATCH, compute="f32", **sections):
+        ranks = size_of(mesh, "dp", "fsdp", "ep")
+        return tools.spec(batch, batch // ranks // (2 if "pp=2" in mesh else 1), SEQUENCE, compute=compute,
+                          mesh={"axes": mesh}, **({"zero": zero} if zero else {}), **sections)
+
+    def gradients(self, config, mesh, zero, sections, init, space=None, options=()):
+        space = space or self.space
+        plan = space.compile(config, self.spec(mesh, zero, **sections))
+        return space.train(plan, self.corpus, 1, *options, lr=0, init=init)
+
+    def of_ranks(self, config, count):
+        """What each rank adds, as PyTorch has it: of its samples, each sum divided by the targets of all."""
+        arrays = {name: weight.detach().numpy() for name, weight in self.random_weights(config).items()}
+        tokens, targets = oracle.windows(self.corpus, BATCH, SEQUENCE, 0, 0)
+        parts = []
+        for own in np.split(np.arange(BATCH), count):
+            _, gradients = oracle.gradients(config, models.weights_from(config, arrays), tokens[own], targets[own])
+            parts.append({name: (array / count).astype("f4") for name, array in gradients.items()})
+        return parts
+
+    def assert_near(self, quantized, exact, ranks, how, sums=1):
+        """By the scale that a tensor's largest magnitude would have, which no block's exceeds; of two sums, the
+        second one rounds what the first one made, which may be as large as all."""
+        for name, array in exact.items():
+            most = sum(np.abs(part[name]).max() for part in ranks)
+            limit = sums * most / LARGEST[how] / 2 + SAME * most
+            self.assertLess(np.abs(quantized[name] - array).max(), limit, name)
+
+    def test_no_element_is_further_off_than_half_a_scale(self):
+        for config, mesh, zero, sections in LAYOUTS:
+            init = self.space.save_weights(self.random_weights(config))
+            count = size_of(mesh, "dp", "fsdp")
+            if "pp=2" in mesh or "ep=2" in mesh:
+                continue  # each microbatch is rounded: below
+            exact = self.gradients(config, mesh, zero, sections, init).gradients
+            ranks = self.of_ranks(config, count)
+            for how in LARGEST:
+                with self.subTest(model=config["model_type"], mesh=mesh, how=how, **zero):
+                    run = self.gradients(config, mesh, {**zero, "gradients": how}, sections, init)
+                    self.assert_near(run.gradients, exact, ranks, how, sums=2 if "fsdp=2" in mesh else 1)
+                    effects = {name: oracle.relative_error(run.gradients[name], exact[name])
+                               for name, array in exact.items() if array.ndim > 1 and "wpe" not in name}
+                    self.assertGreater(min(effects.values()), 100 * SAME, "cannot tell")
+                    for name, array in exact.items():
+                        if array.ndim == 1:
+                            self.assertTrue(np.array_equal(run.gradients[name], array), name)
+
+    def test_blocks_are_rounded_one_by_one(self):
+        """Rows of the head, which ranks divide, so that blocks lie along them: all of its numbers, but for those that
+        another order of sums rounds the other way."""
+        model = {**LLAMA, "vocab_size": 132}
+        init = self.space.save_weights(self.random_weights(model))
+        ranks = self.of_ranks(model, 3)
+        name = "lm_head.weight"
+        for how in LARGEST:
+            run = self.gradients(model, ["dp=3"], {"stage": 2, "gradients": how, "gradient_block": BLOCK}, {}, init)
+            parts = [blocks_of(part[name], how) for part in ranks]
+            far = np.abs(run.gradients[name] - sum(wide for wide, _ in parts))
+            limit = sum(half for _, half in parts)
+            with self.subTest(how=how):
+                self.assertLess(np.mean(far > limit / 10), 0.005)
+                exact = sum(part[name] for part in ranks)
+                self.assertTrue((np.abs(run.gradients[name] - exact) <= limit * (1 + 1e-5) + SAME * limit.max()).all())
+
+    def test_in_any_mix(self):
+        """Where microbatches follow each other each is rounded. A step's loss is as it was, and gradients are near."""
+        for config, mesh, zero, sections in LAYOUTS[-3:]:
+            init = self.space.save_weights(self.random_weights(config))
+            exact = self.gradients(config, mesh, zero, sections, init)
+            for how, limit in (("int8", 0.03), ("int4", 0.4)):
+                with self.subTest(model=config["model_type"], mesh=mesh, how=how):
+                    run = self.gradients(config, mesh, {**zero, "gradients": how}, sections, init)
+                    self.assertEqual(run.losses, exact.losses)
+                    for name, array in exact.gradients.items():
+                        self.assertLess(oracle.relative_error(run.gradients[name], array), limit, name)
+
+    def test_on_a_gpu(self):
+        gpu = {"target": {"device": "cuda", "arch": "sm_80"}}
+        zero = {"stage": 3}
+        with tools.Workspace(**emulated()) as space:
+            init = space.save_weights(self.random_weights(LLAMA))
+            ranks = self.of_ranks(LLAMA, 2)
+            exact = self.gradients(LLAMA, ["dp=2"], zero, {}, init).gradients
+            for how in LARGEST:
+                with self.subTest(how=how):
+                    run = self.gradients(LLAMA, ["dp=2"], {**zero, "gradients": how}, gpu, init, space, ["--share-gpu"])
+                    self.assert_near(run.gradients, exact, ranks, how)
+
+    def test_trains_as_well(self):
+        """500 steps of the quickstart's model are as far apart; they take too long here."""
+        losses = {}
+        for how in ("precision", "int8", "int4"):
+            plan = self.space.compile(LLAMA, self.spec(["dp=2", "fsdp=2"], {"stage": 3, "axes": ["fsdp"], "gradients": how},
+                                                       compute="bf16"))
+            run = self.space.train(plan, self.corpus, 60, lr=3e-3)
+            losses[how] = np.mean(run.losses[-10:])
+        for how, limit in (("int8", 0.01), ("int4", 0.03)):
+            self.assertAlmostEqual(losses[how] / losses["precision"], 1, delta=limit, msg=str(losses))
+
+    def test_resumes_with_and_without(self):
+        init, folder = self.space.save_weights(self.random_weights(LLAMA)), self.space.file("")
+        three, two = (self.space.compile(LLAMA, self.spec(mesh, {"stage": 3, "gradients": how}))
+                      for mesh, how in ((["dp=3"], "int8"), (["dp=2"], "precision")))
+        self.space.train(three, self.corpus, 2, "--checkpoint", folder, init=init)
+        whole = self.space.train(three, self.corpus, 3, init=init)
+        resumed = self.space.train(two, self.corpus, 3, "--resume", folder)
+        self.assertAlmostEqual(resumed.losses[-1] / whole.losses[-1], 1, delta=1e-4)
+
+
+if __name__ == "__main__":
+    unittest.main()
