@@ -51,6 +51,10 @@ public:
   void warning(const std::string &key, const std::string &message);
   /// Of what is right, and easily forgotten.
   void note(const std::string &key, const std::string &message);
+  /// Keys that were looked for, in the file or not.
+  std::vector<std::string> lookedFor() const {
+    return {read.begin(), read.end()};
+  }
   /// Keys nobody has read.
   std::vector<std::string> unread() const;
 

@@ -1,7 +1,7 @@
 #include "lib/Import/Import.h"
 
 #include "lib/Import/Config.h"
-#include "lib/Import/Families.h"
+#include "lib/Import/Family.h"
 #include "lib/Import/ModelType.h"
 
 namespace meshwork::importer {
@@ -57,13 +57,13 @@ Result importConfig(std::string_view json, const std::string &filename) {
     return result;
   }
   Config config(root, filename, "", result.diagnostics);
-  std::string family = readFamily(config);
-  if (family.empty())
+  const Family *family = readFamily(config);
+  if (!family)
     return result;
-  checkArchitectures(config, family);
-  Source source{root, compactJson(json), filename, result.diagnostics};
-  result.model = family == "gpt2" ? importGpt2(source, config)
-                                  : importLlama(source, config, family);
+  checkArchitectures(config, *family);
+  Source source{*family, compactJson(json), filename, "", result.diagnostics};
+  Family::Import *import = family->import ? family->import : importDecoder;
+  result.model = import(source, config);
   return result;
 }
 

@@ -3,9 +3,9 @@
 //   importer::Result result = importer::importConfig(json, "config.json");
 //   if (!result.model) { print textOf(result.diagnostics); exit 65; }
 //
-// Families, by `model_type`: gpt2, llama, mistral, qwen2, qwen3. A key that
-// changes the mathematics and is not supported is an error that names it; keys
-// known to change nothing are ignored; any other key is a warning.
+// Families.cpp lists the families, by `model_type`. Keys known to change
+// nothing are ignored. Any other key that the family does not read is an error
+// that names it.
 #pragma once
 
 #include <optional>

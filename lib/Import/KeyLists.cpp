@@ -22,6 +22,7 @@ constexpr std::string_view harmless =
     "forced_eos_token_id gradient_checkpointing id2label is_decoder "
     "is_llama_config keys_to_ignore_at_inference label2id length_penalty "
     "mask_token_id max_length max_new_tokens max_position_embeddings "
+    "max_window_layers "
     "max_sequence_length min_length min_p model_max_length n_ctx n_special "
     "name_or_path no_repeat_ngram_size num_beam_groups num_beams num_labels "
     "num_return_sequences original_max_position_embeddings "
@@ -188,7 +189,9 @@ bool isWordOf(std::string_view words, std::string_view name) {
   return false;
 }
 
-bool isHarmless(const std::string &key) { return isWordOf(harmless, key); }
+bool isHarmless(const std::string &key) {
+  return key.starts_with('_') || isWordOf(harmless, key);
+}
 
 const MathKey *findMathKey(const std::string &key) {
   const MathKey *found =

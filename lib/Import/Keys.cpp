@@ -1,7 +1,5 @@
 #include "lib/Import/Keys.h"
 
-#include <algorithm>
-
 #include "lib/Import/KeyLists.h"
 
 namespace meshwork::importer {
@@ -41,28 +39,28 @@ std::string neutralText(const MathKey &key) {
 
 } // namespace
 
-void checkOtherKeys(Config &config, const std::vector<std::string> &readKeys) {
+void checkOtherKeys(Config &config, std::string_view harmless) {
   constexpr size_t mostNamed = 50; // A wrong file has any number of them.
+  const std::vector<std::string> readKeys = config.lookedFor();
   size_t unknown = 0;
   for (const std::string &key : config.unread()) {
-    const Json *value = config.find(key);
-    if (const MathKey *math = findMathKey(key)) {
-      if (!isNeutral(*math, *value))
-        config.error(key, "found " + value->found() +
-                              ", which changes the mathematics and is not "
-                              "supported for this model_type; expected " +
-                              neutralText(*math));
+    if (isHarmless(key) || isWordOf(harmless, key))
       continue;
-    }
-    bool known = isHarmless(key);
-    // A key of the family is unread only where an error stopped the reading.
-    known |= std::find(readKeys.begin(), readKeys.end(), key) != readKeys.end();
-    if (!known && ++unknown <= mostNamed)
-      config.warning(key, "unknown key, ignored" + suggestion(key, readKeys));
+    const Json *value = config.find(key);
+    const MathKey *math = findMathKey(key);
+    if (math && !isNeutral(*math, *value))
+      config.error(key, "found " + value->found() +
+                            ", which changes the mathematics and is not "
+                            "supported for this model_type; expected " +
+                            neutralText(*math));
+    else if (!math && ++unknown <= mostNamed)
+      config.error(key, "unknown key, which may change the mathematics; take "
+                        "it out if it does not" +
+                            suggestion(key, readKeys));
   }
   if (unknown > mostNamed)
-    config.warning("...", std::to_string(unknown - mostNamed) +
-                              " more unknown keys, ignored");
+    config.error("...",
+                 std::to_string(unknown - mostNamed) + " more unknown keys");
 }
 
 } // namespace meshwork::importer

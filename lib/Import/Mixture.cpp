@@ -14,39 +14,8 @@ namespace {
 /// name.
 constexpr std::string_view biasOfChoices = "gate.e_score_correction_bias";
 
-/// What a family's class does, and has where keys are missing.
-struct Family {
-  std::string_view name;
-  const char *count, *otherCount; // keys: how many experts there are
-  int64_t experts, choices;
-  int64_t width;         // of an expert; 0: intermediate_size
-  double coefficient;    // of the loss for even routing
-  bool alwaysNormalizes; // else norm_topk_prob says
-  bool someLayers;       // decoder_sparse_step and mlp_only_layers say which
-  int64_t shared;        // width of the shared expert; 0: it has none
-  bool isBiased;         // it chooses as DeepSeek-V3 does
-  const char *block, *gate, *up, *down; // in files
-};
-constexpr Family families[] = {
-    {"mixtral", "num_local_experts", "num_experts", 8, 2, 0, 0.001, true, false,
-     0, false, "block_sparse_moe.", "w1", "w3", "w2"},
-    {"qwen2_moe", "num_experts", "num_local_experts", 60, 4, 1408, 0.001, false,
-     true, 5632, false, "mlp.", "gate_proj", "up_proj", "down_proj"},
-    {"qwen3_moe", "num_experts", "num_local_experts", 128, 8, 768, 0.001, false,
-     true, 0, false, "mlp.", "gate_proj", "up_proj", "down_proj"},
-    {"olmoe", "num_experts", "num_local_experts", 64, 8, 0, 0.01, false, false,
-     0, false, "mlp.", "gate_proj", "up_proj", "down_proj"},
-    {"dots1", "n_routed_experts", "n_routed_experts", 0, 0, 1408, 0, false,
-     false, 0, true, "mlp.", "gate_proj", "up_proj", "down_proj"}};
-
-const Family *findFamily(const std::string &name) {
-  const auto *found =
-      std::find_if(std::begin(families), std::end(families),
-                   [&](const Family &family) { return family.name == name; });
-  return found == std::end(families) ? nullptr : found;
-}
-
-void readSizes(Config &config, const Family &family, int64_t ffn, Mixture &m) {
+void readSizes(Config &config, const MixtureFamily &family, int64_t ffn,
+               Mixture &m) {
   std::string key = family.isBiased
                         ? family.count
                         : config.either(family.count, family.otherCount);
@@ -131,7 +100,7 @@ void readLayers(Config &config, Mixture &m) {
 }
 
 /// The coefficient counts only with output_router_logits.
-void readLosses(Config &config, const Family &family, Mixture &m) {
+void readLosses(Config &config, const MixtureFamily &family, Mixture &m) {
   constexpr const char *key = "router_aux_loss_coef";
   constexpr double most = 1e30; // of an f32 much is left
   double coefficient = config.notNegative(key, family.coefficient);
@@ -152,59 +121,25 @@ uint64_t Mixture::idle(int64_t embed) const {
          static_cast<uint64_t>(ffn) * static_cast<uint64_t>(embed);
 }
 
-std::vector<std::string> mixtureKeys(const std::string &name) {
-  const Family *family = findFamily(name);
-  if (!family)
-    return {};
-  if (family->isBiased)
-    return {"n_routed_experts",
-            "num_experts_per_tok",
-            "n_shared_experts",
-            "moe_intermediate_size",
-            "n_group",
-            "topk_group",
-            "first_k_dense_replace",
-            "norm_topk_prob",
-            "routed_scaling_factor",
-            "moe_layer_freq",
-            "topk_method",
-            "scoring_func"};
-  std::vector<std::string> keys = {
-      "num_experts",          "num_local_experts",    "num_experts_per_tok",
-      "router_aux_loss_coef", "output_router_logits", "router_jitter_noise"};
-  if (family->width)
-    keys.emplace_back("moe_intermediate_size");
-  if (family->shared)
-    keys.emplace_back("shared_expert_intermediate_size");
-  if (!family->alwaysNormalizes)
-    keys.emplace_back("norm_topk_prob");
-  if (family->someLayers)
-    keys.insert(keys.end(), {"decoder_sparse_step", "mlp_only_layers"});
-  return keys;
-}
-
-std::optional<Mixture> readMixture(Config &config, const std::string &name,
-                                   int64_t layers, int64_t ffn) {
-  const Family *family = findFamily(name);
-  if (!family)
-    return std::nullopt;
+Mixture readMixture(Config &config, const MixtureFamily &family, int64_t layers,
+                    int64_t ffn) {
   Mixture m;
   m.layers.assign(static_cast<size_t>(layers), true);
-  readSizes(config, *family, ffn, m);
+  readSizes(config, family, ffn, m);
   m.isNormalized =
-      family->alwaysNormalizes || config.boolean("norm_topk_prob", false);
-  if (family->someLayers)
+      family.alwaysNormalizes || config.boolean("norm_topk_prob", false);
+  if (family.someLayers)
     readLayers(config, m);
-  if (family->isBiased) {
+  if (family.isBiased) {
     readBiased(config, m);
     readFirstDense(config, m);
   } else {
-    readLosses(config, *family, m);
+    readLosses(config, family, m);
   }
-  m.block = family->block;
-  m.gate = family->gate;
-  m.up = family->up;
-  m.down = family->down;
+  m.block = family.block;
+  m.gate = family.gate;
+  m.up = family.up;
+  m.down = family.down;
   return m;
 }
 

@@ -6,7 +6,7 @@
 #include <string>
 #include <vector>
 
-#include "lib/Import/Families.h"
+#include "lib/Import/Config.h"
 #include "lib/Import/ModelText.h"
 
 namespace meshwork::importer {
@@ -31,12 +31,23 @@ struct Mixture {
   uint64_t idle(int64_t embed) const;
 };
 
-/// None of a family without experts. `ffn` is the width that a family has where
-/// experts have none of their own.
-std::optional<Mixture> readMixture(Config &config, const std::string &family,
-                                   int64_t layers, int64_t ffn);
-/// The keys of `config.json` that it reads.
-std::vector<std::string> mixtureKeys(const std::string &family);
+/// What a family's class has where keys are missing, and how files name it.
+struct MixtureFamily {
+  const char *count, *otherCount;   // keys: how many experts there are
+  int64_t experts = 0, choices = 0; // 0: a key must say
+  int64_t width = 0;                // of an expert; 0: intermediate_size
+  double coefficient = 0.001;       // of the loss for even routing
+  bool alwaysNormalizes = false;    // else norm_topk_prob says
+  bool someLayers = false; // decoder_sparse_step and mlp_only_layers say which
+  int64_t shared = 0;      // width of the shared expert; 0: it has none
+  bool isBiased = false;   // it chooses as DeepSeek-V3 does
+  const char *block = "mlp.", *gate = "gate_proj", *up = "up_proj",
+             *down = "down_proj"; // in files
+};
+
+/// `ffn` is the width that a family has where experts have none of their own.
+Mixture readMixture(Config &config, const MixtureFamily &family, int64_t layers,
+                    int64_t ffn);
 
 /// What a block is made of, beside the mixture.
 struct BlockText {

@@ -179,18 +179,27 @@ Value ModelText::rmsNorm(const std::string &ssa, const Value &input,
                   type(weight.dims));
 }
 
-void ModelText::rotary(const std::vector<float> &inverseFrequencies,
-                       float scale) {
+Value ModelText::standardize(const std::string &ssa, const Value &input,
+                             double epsilon) {
+  return emit(ssa, input.dims,
+              "standardize %" + input.name + " epsilon " + mlirFloat(epsilon) +
+                  " : " + type(input.dims));
+}
+
+size_t ModelText::rotary(const std::vector<float> &inverseFrequencies,
+                         float scale) {
   std::string list;
   for (float f : inverseFrequencies)
     list += (list.empty() ? "" : ", ") + mlirFloat(f);
-  ropeText =
-      " inverse_frequencies [" + list + "] scale " + mlirFloat(scale) + " : ";
+  rotaries.push_back(" inverse_frequencies [" + list + "] scale " +
+                     mlirFloat(scale) + " : ");
+  return rotaries.size() - 1;
 }
 
-Value ModelText::rope(const std::string &ssa, const Value &input) {
+Value ModelText::rope(const std::string &ssa, const Value &input,
+                      size_t rotary) {
   return emit(ssa, input.dims,
-              "rope %" + input.name + ropeText + type(input.dims));
+              "rope %" + input.name + rotaries[rotary] + type(input.dims));
 }
 
 Value ModelText::dropout(const std::string &ssa, const Value &input,
@@ -256,6 +265,46 @@ Value ModelText::scaled(const std::string &ssa, const Value &input,
                   " {\n    ^bb0(" +
                   (isNormalized ? "%w: f32, %s: f32" : "%x: f32") + "):\n" +
                   body + "    }");
+}
+
+/// Each element %x by `lines`, of which the last makes %y.
+Value ModelText::map(const std::string &ssa, const Value &input,
+                     const std::vector<std::string> &lines) {
+  std::string text = "map ins(%" + input.name + " : " + type(input.dims) +
+                     ") -> " + type(input.dims) + " {\n    ^bb0(%x: f32):\n";
+  for (const std::string &line : lines)
+    text += "      " + line + "\n";
+  return emit(ssa, input.dims,
+              text + "      transformer.yield %y : f32\n    }");
+}
+
+Value ModelText::times(const std::string &ssa, const Value &input,
+                       double factor) {
+  if (factor == 1)
+    return input;
+  return map(ssa, input,
+             {"%factor = arith.constant " +
+                  mlirFloat(static_cast<float>(factor)) + " : f32",
+              "%y = arith.mulf %x, %factor : f32"});
+}
+
+Value ModelText::onePlus(const std::string &ssa, const Value &input) {
+  return map(
+      ssa, input,
+      {"%one = arith.constant 1.0 : f32", "%y = arith.addf %x, %one : f32"});
+}
+
+/// A NaN stays one.
+Value ModelText::clip(const std::string &ssa, const Value &input,
+                      double bound) {
+  std::string text = mlirFloat(static_cast<float>(bound));
+  return map(ssa, input,
+             {"%high = arith.constant " + text + " : f32",
+              "%low = arith.constant -" + text + " : f32",
+              "%isHigh = arith.cmpf ogt, %x, %high : f32",
+              "%atMost = arith.select %isHigh, %high, %x : f32",
+              "%isLow = arith.cmpf olt, %atMost, %low : f32",
+              "%y = arith.select %isLow, %low, %atMost : f32"});
 }
 
 Value ModelText::pick(const std::string &ssa, const Value &scores,

@@ -88,9 +88,11 @@ public:
                   const Value &weight, const Value &bias, double epsilon);
   Value rmsNorm(const std::string &ssa, const Value &input, const Value &weight,
                 double epsilon);
-  /// The frequencies are given once, by name, with rotary().
-  Value rope(const std::string &ssa, const Value &input);
-  void rotary(const std::vector<float> &inverseFrequencies, float scale);
+  /// LayerNorm of the last dim, without weight and bias.
+  Value standardize(const std::string &ssa, const Value &input, double epsilon);
+  /// Frequencies and a scale for rope(), which gets the number returned.
+  size_t rotary(const std::vector<float> &inverseFrequencies, float scale);
+  Value rope(const std::string &ssa, const Value &input, size_t rotary);
   /// `input` itself when the rate is 0.
   Value dropout(const std::string &ssa, const Value &input,
                 const std::string &name, double rate);
@@ -106,6 +108,11 @@ public:
   /// `input` times `scale`, over its sum along the last dim if asked.
   Value scaled(const std::string &ssa, const Value &input, bool isNormalized,
                double scale);
+  /// `input` times `factor`; itself when that is 1.
+  Value times(const std::string &ssa, const Value &input, double factor);
+  Value onePlus(const std::string &ssa, const Value &input);
+  /// From -`bound` to `bound`.
+  Value clip(const std::string &ssa, const Value &input, double bound);
   Value pick(const std::string &ssa, const Value &scores, const Value &choices);
   /// `projections` are gate, up and down.
   Value experts(const std::string &ssa, const std::string &function,
@@ -128,8 +135,11 @@ private:
   std::string declared(const std::string &name, Init init,
                        bool isUntrained = false) const;
   Value emit(const std::string &ssa, const Dims &dims, const std::string &op);
+  Value map(const std::string &ssa, const Value &input,
+            const std::vector<std::string> &lines);
 
-  std::string moduleName, aliases, body, ropeText, configText;
+  std::string moduleName, aliases, body, configText;
+  std::vector<std::string> rotaries;
   std::map<std::string, std::string> aliasOfType;
   uint64_t parameters = 0;
   int64_t positions = 0;

@@ -5,20 +5,6 @@
 namespace meshwork::importer {
 namespace {
 
-/// What is read, and its class without a head in Transformers.
-struct Family {
-  const char *name, *bareClass;
-};
-constexpr Family families[] = {
-    {"gpt2", "GPT2Model"},          {"llama", "LlamaModel"},
-    {"mistral", "MistralModel"},    {"qwen2", "Qwen2Model"},
-    {"qwen3", "Qwen3Model"},        {"mixtral", "MixtralModel"},
-    {"qwen3_moe", "Qwen3MoeModel"}, {"qwen2_moe", "Qwen2MoeModel"},
-    {"olmoe", "OlmoeModel"},        {"dots1", "Dots1Model"}};
-constexpr char supported[] =
-    "expected dots1, gpt2, llama, mistral, mixtral, olmoe, qwen2, qwen2_moe, "
-    "qwen3 or qwen3_moe";
-
 // Types that Transformers or the Hub know, so that none is taken for a misspelt
 // other one. A mixture of experts with "moe" in its name needs no entry.
 constexpr std::string_view mixtures =
@@ -47,18 +33,20 @@ constexpr std::string_view others =
     "transfo-xl umt5 vaultgemma vit voxtral whisper xglm xlm-roberta xlnet "
     "xlstm xverse yi zamba zamba2 ";
 
-const Family *findFamily(const std::string &name) {
-  for (const Family &family : families)
-    if (name == family.name)
-      return &family;
-  return nullptr;
-}
-
 std::vector<std::string> familyNames() {
   std::vector<std::string> names;
-  for (const Family &family : families)
-    names.emplace_back(family.name);
+  for (const Family *family : allFamilies())
+    names.emplace_back(family->type);
   return names;
+}
+
+/// `expected gpt2, llama or mistral`.
+std::string supported() {
+  std::vector<std::string> names = familyNames();
+  std::string text = "expected " + names.front();
+  for (size_t i = 1; i < names.size(); ++i)
+    text += (i + 1 < names.size() ? ", " : " or ") + names[i];
+  return text;
 }
 
 bool isMixture(const std::string &type) {
@@ -70,10 +58,10 @@ std::string whatElse(const std::string &type) {
   if (isMixture(type))
     return std::string(
                ", a mixture of experts, not supported by this version; ") +
-           supported;
+           supported();
   if (isWordOf(others, type))
-    return std::string(", not supported by this version; ") + supported;
-  return std::string(", ") + supported + suggestion(type, familyNames());
+    return std::string(", not supported by this version; ") + supported();
+  return ", " + supported() + suggestion(type, familyNames());
 }
 
 /// The type that the language model within a wrapper has: `, of model_type
@@ -102,7 +90,7 @@ bool isWrapper(Config &config, const Json *type) {
                  "pictures or sound beside it, which are not supported; to "
                  "train the language model alone, write that object as a "
                  "config.json of its own, with a model_type that is " +
-                 (supported + sizeof("expected")));
+                 supported().substr(sizeof("expected")));
     return true;
   }
   return false;
@@ -110,21 +98,21 @@ bool isWrapper(Config &config, const Json *type) {
 
 } // namespace
 
-std::string readFamily(Config &config) {
+const Family *readFamily(Config &config) {
   const Json *type = config.find("model_type");
   if (isWrapper(config, type))
-    return "";
+    return nullptr;
   if (!type) {
-    config.error("model_type", std::string("missing, ") + supported);
-    return "";
+    config.error("model_type", "missing, " + supported());
+    return nullptr;
   }
-  if (type->kind == Json::Kind::string && findFamily(type->text))
-    return type->text;
+  if (const Family *family = findFamily(type->text))
+    return family;
   config.error("model_type", "found " + type->found() + whatElse(type->text));
-  return "";
+  return nullptr;
 }
 
-void checkArchitectures(Config &config, const std::string &family) {
+void checkArchitectures(Config &config, const Family &family) {
   if (config.isNull("architectures"))
     return;
   const Json *names = config.find("architectures");
@@ -135,8 +123,7 @@ void checkArchitectures(Config &config, const std::string &family) {
   }
   for (const Json &name : names->items)
     if (!name.text.ends_with("ForCausalLM") &&
-        !name.text.ends_with("LMHeadModel") &&
-        name.text != findFamily(family)->bareClass)
+        !name.text.ends_with("LMHeadModel") && name.text != family.bare)
       config.error("architectures", "found " + name.found() +
                                         ", expected a language model like "
                                         "\"LlamaForCausalLM\"");

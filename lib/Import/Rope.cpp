@@ -1,4 +1,4 @@
-#include "lib/Import/Rope.h"
+#include "lib/Import/Family.h"
 
 #include <algorithm>
 #include <cmath>
@@ -134,11 +134,24 @@ std::string variantOf(Config &rope) {
   return "";
 }
 
+Rope roundedTo32(const Frequencies &frequencies, double scale) {
+  Rope result;
+  for (double f : frequencies)
+    result.inverseFrequencies.push_back(static_cast<float>(f));
+  result.scale = static_cast<float>(scale);
+  return result;
+}
+
 } // namespace
 
-Rope readRope(Config &config, const Json &object, const std::string &filename,
-              int64_t headDim, double theta, Diagnostics &diagnostics) {
-  theta = config.positive("rope_theta", theta);
+Rope plainRope(double theta, int64_t rotated) {
+  return roundedTo32(plain(theta, rotated), 1);
+}
+
+Rope readRope(Config &config, const Source &source, int64_t rotated,
+              const std::string &thetaKey, double theta) {
+  Diagnostics &diagnostics = source.diagnostics;
+  theta = config.positive(thetaKey, theta);
   bool merged = !config.isNull("rope_parameters");
   bool scaled = !config.isNull("rope_scaling");
   if (merged && scaled)
@@ -150,34 +163,31 @@ Rope readRope(Config &config, const Json &object, const std::string &filename,
     config.error(key, "found " + inner->found() + ", expected an object");
     return {};
   }
-  Config rope(*inner, filename, std::string(key) + ".", diagnostics);
+  Config rope(*inner, source.filename, source.prefix + key + ".", diagnostics);
   if (merged)
     theta = rope.positive("rope_theta", theta);
   if (theta <= 1)
-    config.error("rope_theta", "expected a number above 1");
+    config.error(thetaKey, "expected a number above 1");
   std::string variant = variantOf(rope);
   size_t before = diagnostics.size();
-  Frequencies frequencies = plain(theta, headDim);
+  Frequencies frequencies = plain(theta, rotated);
   double scale = 1;
   if (variant == "linear")
     linear(rope, frequencies);
   else if (variant == "llama3")
     llama3(config, rope, frequencies);
   else if (variant == "yarn")
-    scale = yarn(config, rope, theta, headDim, frequencies);
-  if (merged && rope.positive("partial_rotary_factor", 1) != 1)
+    scale = yarn(config, rope, theta, rotated, frequencies);
+  if (double part = merged ? rope.positive("partial_rotary_factor", 1) : 1;
+      part != 1 && !source.family.rotatedKey)
     rope.error("partial_rotary_factor",
-               "not supported by this version; expected 1");
+               "not supported for this model_type; expected 1");
   // Of an unknown variant the keys are unknown too.
   if (!variant.empty() && diagnostics.size() == before)
     for (const std::string &unread : rope.unread())
       rope.error(unread, "is no key of rope type " + quote(variant) +
                              "; take it out if it changes nothing");
-  Rope result;
-  for (double f : frequencies)
-    result.inverseFrequencies.push_back(static_cast<float>(f));
-  result.scale = static_cast<float>(scale);
-  return result;
+  return roundedTo32(frequencies, scale);
 }
 
 } // namespace meshwork::importer

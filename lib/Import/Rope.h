@@ -9,13 +9,18 @@
 namespace meshwork::importer {
 
 struct Rope {
-  std::vector<float> inverseFrequencies; // head_dim / 2
+  std::vector<float> inverseFrequencies; // half of what turns
   float scale = 1;                       // of cosine and sine
 };
 
-/// Reads rope_theta, of which `theta` is the default, with rope_scaling, or
-/// rope_parameters.
-Rope readRope(Config &config, const Json &object, const std::string &filename,
-              int64_t headDim, double theta, Diagnostics &diagnostics);
+struct Source;
+
+/// Reads the base, `thetaKey`, of which `theta` is the default, with
+/// rope_scaling or rope_parameters. `rotated` elements of a head turn.
+Rope readRope(Config &config, const Source &source, int64_t rotated,
+              const std::string &thetaKey, double theta);
+
+/// Of a base alone, without scaling.
+Rope plainRope(double theta, int64_t rotated);
 
 } // namespace meshwork::importer

@@ -67,7 +67,7 @@ TEST(ImportErrors, ManyKeysTakeTimeInProportion) {
     keys += ", \"key" + std::to_string(i) + "\": " + std::to_string(i);
   auto start = std::clock();
   Result result = importConfig("{" + llamaKeys("llama") + keys + "}", "c.json");
-  EXPECT_TRUE(result.model);
+  EXPECT_FALSE(result.model);
   EXPECT_THAT(textOf(result.diagnostics), HasSubstr("199950 more unknown"));
   EXPECT_LT(std::clock() - start, 60 * CLOCKS_PER_SEC); // takes about one
 }

@@ -34,7 +34,7 @@ TEST(ImportGpt2, HasTheParametersOfTheFiles) {
 
 TEST(ImportConfig, KeepsItsTextWithTheModel) {
   std::string odd = R"("_name_or_path": "a \\ \"b\" : c", "bos_token_id":
-      [ 1 ,2 ], "rms_norm_eps": 1e-05)";
+      [ 1 ,2 ], "initializer_range": 1e-05)";
   for (const std::string &keys :
        {llamaKeys("llama") + "," + odd, gpt2Keys + "," + odd}) {
     std::string model = modelOf(keys);
@@ -42,7 +42,7 @@ TEST(ImportConfig, KeepsItsTextWithTheModel) {
         model,
         HasSubstr(
             R"(\"_name_or_path\":\"a \\\\ \\\"b\\\" : c\",\"bos_token_id\":[1,2],)"
-            R"(\"rms_norm_eps\":1e-05}"})"));
+            R"(\"initializer_range\":1e-05}"})"));
     EXPECT_THAT(model, HasSubstr(R"(transformer.config = "{\"model_type\":)"));
   }
 }
@@ -329,20 +329,23 @@ TEST(Import, OfficialFilesAreReadWithoutARemark) {
   EXPECT_EQ(textOf(result.diagnostics), "");
 }
 
-TEST(Import, HarmlessKeysPassUnknownOnesAreNamed) {
+TEST(Import, HarmlessKeysPassUnknownOnesAreRefused) {
   Result result = importKeys(
       llamaKeys("llama"), "\"use_cache\": true, \"torch_dtype\": \"bfloat16\", "
                           "\"eos_token_id\": [1, 2], \"quantization_config\": "
-                          "null, \"partial_rotary_factor\": 1.0");
+                          "null, \"partial_rotary_factor\": 1.0, "
+                          "\"_anything\": {\"a\": 1}");
   EXPECT_TRUE(result.model);
   EXPECT_EQ(textOf(result.diagnostics), "");
   result =
       importKeys(llamaKeys("llama"), "\"rms_norm_epsilon\": 1e-5, \"zzz\": 1");
-  EXPECT_TRUE(result.model);
+  EXPECT_FALSE(result.model);
   EXPECT_EQ(textOf(result.diagnostics),
-            "config.json: warning: rms_norm_epsilon: unknown key, ignored; did "
-            "you mean \"rms_norm_eps\"?\n"
-            "config.json: warning: zzz: unknown key, ignored\n");
+            "config.json: error: rms_norm_epsilon: unknown key, which may "
+            "change the mathematics; take it out if it does not; did you mean "
+            "\"rms_norm_eps\"?\n"
+            "config.json: error: zzz: unknown key, which may change the "
+            "mathematics; take it out if it does not\n");
 }
 
 TEST(Import, TheFileNameCannotEndTheComment) {

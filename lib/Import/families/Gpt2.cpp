@@ -4,9 +4,9 @@
 #include <cmath>
 #include <utility>
 
-#include "lib/Import/Families.h"
 #include "lib/Import/Keys.h"
 #include "lib/Import/ModelText.h"
+#include "lib/Import/families/Families.h"
 #include "lib/Spec/FilePath.h"
 #include "meshwork/Text/Counted.h"
 
@@ -223,21 +223,22 @@ private:
   Dims inner{batch, sequence, ffn};
 };
 
-} // namespace
-
 std::optional<std::string> importGpt2(const Source &source, Config &config) {
   Gpt2 model = read(config);
-  checkOtherKeys(config,
-                 {"vocab_size", "n_positions", "n_embd", "n_layer", "n_head",
-                  "n_inner", "activation_function", "resid_pdrop", "embd_pdrop",
-                  "attn_pdrop", "layer_norm_epsilon", "initializer_range",
-                  "scale_attn_weights", "scale_attn_by_inverse_layer_idx",
-                  "tie_word_embeddings"});
+  checkOtherKeys(config, source.family.harmless);
   check(config, model);
   if (hasErrors(source.diagnostics))
     return std::nullopt;
   tellDropout(config, model);
   return Gpt2Text(model, source.text).run(quote(spec::nameOf(source.filename)));
 }
+
+} // namespace
+
+const Family gpt2 = {.type = "gpt2",
+                     .causal = "GPT2LMHeadModel",
+                     .bare = "GPT2Model",
+                     .prefix = "transformer.",
+                     .import = importGpt2};
 
 } // namespace meshwork::importer

@@ -1,0 +1,20 @@
+#include "lib/Import/families/Families.h"
+
+namespace meshwork::importer {
+
+std::span<const Family *const> allFamilies() {
+  // In the order of the alphabet.
+  static constexpr const Family *all[] = {&dots1,   &gpt2,    &llama, &mistral,
+                                          &mixtral, &olmoe,   &qwen2, &qwen2Moe,
+                                          &qwen3,   &qwen3Moe};
+  return all;
+}
+
+const Family *findFamily(std::string_view type) {
+  for (const Family *family : allFamilies())
+    if (family->type == type)
+      return family;
+  return nullptr;
+}
+
+} // namespace meshwork::importer
