@@ -4,9 +4,10 @@ namespace meshwork::importer {
 
 std::span<const Family *const> allFamilies() {
   // In the order of the alphabet.
-  static constexpr const Family *all[] = {&dots1,   &gpt2,    &llama, &mistral,
-                                          &mixtral, &olmoe,   &qwen2, &qwen2Moe,
-                                          &qwen3,   &qwen3Moe};
+  static constexpr const Family *all[] = {
+      &dots1,     &gemma,    &gemma3,  &gpt2,     &granite, &llama,
+      &ministral, &mistral,  &mixtral, &olmo2,    &olmoe,   &phi3,
+      &qwen2,     &qwen2Moe, &qwen3,   &qwen3Moe, &smolLm3};
   return all;
 }
 

@@ -14,7 +14,7 @@ constexpr std::string_view harmless =
     "_attn_implementation_internal _commit_hash _flash_attn_2_enabled "
     "_name_or_path _num_labels add_bos_token add_eos_token "
     "attention_softmax_in_fp32 attn_implementation auto_map bad_words_ids "
-    "begin_suppress_tokens bos_token_id chat_template "
+    "begin_suppress_tokens bos_token_id cache_implementation chat_template "
     "chunk_size_feed_forward classifier_dropout cross_attention_hidden_size "
     "decoder_start_token_id diversity_penalty do_sample dtype "
     "early_stopping encoder_no_repeat_ngram_size eos_token_id "
@@ -75,15 +75,18 @@ constexpr MathKey mathKeys[] = {
     {"ffn_dropout", Json::Kind::number, 0},
     {"final_logit_softcapping", Json::Kind::null, 0},
     {"first_k_dense_replace", Json::Kind::number, 0},
+    {"full_attn_mod", Json::Kind::number, 1},
     {"gated_attention", Json::Kind::boolean, 0},
     {"global_attn_every_n_layers", Json::Kind::null, 0},
     {"hidden_dropout", Json::Kind::number, 0},
     {"hidden_dropout_prob", Json::Kind::number, 0},
+    {"interpolate_factor", Json::Kind::number, 1},
     {"is_encoder_decoder", Json::Kind::boolean, 0},
     {"kv_lora_rank", Json::Kind::null, 0},
     {"label_smoothing", Json::Kind::number, 0},
     {"layer_types", Json::Kind::array, 0},
     {"layerdrop", Json::Kind::number, 0},
+    {"lm_head_bias", Json::Kind::boolean, 0},
     {"lm_head_multiplier", Json::Kind::number, 1},
     {"local_rope_theta", Json::Kind::null, 0},
     {"logit_scale", Json::Kind::number, 1},
@@ -157,6 +160,7 @@ constexpr MathKey mathKeys[] = {
     {"use_alibi_embeddings", Json::Kind::boolean, 0},
     {"use_attention_sink", Json::Kind::boolean, 0},
     {"use_attention_sinks", Json::Kind::boolean, 0},
+    {"use_bidirectional_attention", Json::Kind::boolean, 0},
     {"use_differential_attention", Json::Kind::boolean, 0},
     {"use_gated_attention", Json::Kind::boolean, 0},
     {"use_interleaved_rope", Json::Kind::boolean, 0},

@@ -83,6 +83,60 @@ DOTS1 = {
     "routed_scaling_factor": 2.5, "sliding_window": None,
 }
 
+# Families that follow Transformers' classes in test_transformers.py and test_export.py; the oracle has none of them.
+GEMMA = {
+    **_LLAMA, "model_type": "gemma", "architectures": ["GemmaForCausalLM"], "head_dim": 16, "num_key_value_heads": 1,
+    "hidden_act": "gelu_pytorch_tanh", "tie_word_embeddings": True, "pad_token_id": PADDING,
+}
+
+# A window in every layer.
+PHI3 = {
+    **_LLAMA, "model_type": "phi3", "architectures": ["Phi3ForCausalLM"], "tie_word_embeddings": False,
+    "pad_token_id": PADDING, "sliding_window": 9, "resid_pdrop": 0.0, "embd_pdrop": 0.0,
+    "original_max_position_embeddings": 64,
+}
+
+# As many heads of k and v as of q.
+PHI3_MHA = {**PHI3, "num_key_value_heads": 4, "sliding_window": None}
+
+SMOLLM3 = {
+    **_LLAMA, "model_type": "smollm3", "architectures": ["SmolLM3ForCausalLM"], "num_hidden_layers": 3,
+    "tie_word_embeddings": True, "pad_token_id": PADDING, "no_rope_layers": [1, 0, 1], "use_sliding_window": True,
+    "sliding_window": 6, "attention_bias": False, "mlp_bias": True,
+}
+
+GRANITE = {
+    **_LLAMA, "model_type": "granite", "architectures": ["GraniteForCausalLM"], "tie_word_embeddings": True,
+    "attention_bias": True, "mlp_bias": True, "embedding_multiplier": 3.0, "attention_multiplier": 0.125,
+    "residual_multiplier": 0.22, "logits_scaling": 2.0,
+}
+
+OLMO2 = {
+    **_LLAMA, "model_type": "olmo2", "architectures": ["Olmo2ForCausalLM"], "tie_word_embeddings": False,
+    "pad_token_id": PADDING,
+}
+
+MINISTRAL = {
+    **_LLAMA, "model_type": "ministral", "architectures": ["MinistralForCausalLM"], "num_hidden_layers": 3,
+    "head_dim": 12, "sliding_window": 7, "tie_word_embeddings": False,
+    "layer_types": ["sliding_attention", "full_attention", "sliding_attention"],
+}
+
+# Each third layer sees all.
+GEMMA3 = {
+    **{k: v for k, v in _LLAMA.items() if k != "hidden_act"}, "model_type": "gemma3_text",
+    "architectures": ["Gemma3ForCausalLM"], "num_hidden_layers": 4, "head_dim": 16,
+    "hidden_activation": "gelu_pytorch_tanh", "tie_word_embeddings": True, "pad_token_id": PADDING,
+    "query_pre_attn_scalar": 24, "sliding_window": 6, "sliding_window_pattern": 3, "rope_theta": 1000000.0,
+    "rope_local_base_freq": 10000.0, "rope_scaling": {"rope_type": "linear", "factor": 8.0},
+}
+
+CEREBRAS_GPT = {**GPT2, "activation_function": "gelu", "n_head": 4, "n_inner": 192, "scale_attn_weights": True,
+                "reorder_and_upcast_attn": False, "scale_attn_by_inverse_layer_idx": False}
+
+FOLLOWED = {"gemma": GEMMA, "phi3": PHI3, "phi3 mha": PHI3_MHA, "smollm3": SMOLLM3, "granite": GRANITE, 
+            "olmo2": OLMO2, "ministral": MINISTRAL,
+            "gemma3_text": GEMMA3, "cerebras-gpt": CEREBRAS_GPT}
 DENSE = {"gpt2": GPT2, "llama": LLAMA, "qwen2": QWEN2, "qwen3": QWEN3, "mistral": MISTRAL}
 MIXTURES = {"mixtral": MIXTRAL, "qwen2_moe": QWEN2_MOE, "qwen3_moe": QWEN3_MOE, "olmoe": OLMOE,
             "dots1": DOTS1}

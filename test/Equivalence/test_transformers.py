@@ -1,5 +1,5 @@
 """Models train as Transformers' own classes do: losses, gradients and each expert's tokens as transformers_record.py
-wrote them down. On one rank, and of mixtures on four that exchange tokens."""
+wrote them down. On one rank, and on four: mixtures exchange tokens, other models are split by layers and heads."""
 import json
 import unittest
 
@@ -26,7 +26,8 @@ class Transformers(unittest.TestCase):
     def run_like(self, name, axes, micro, experts):
         """What is recorded, from a run of as many steps and one of the first step."""
         config = reference.FAMILIES[name]
-        weights = reference.weights(models.parameter_shapes(config))
+        weights = reference.weights(self.recorded[name].get("shapes") or models.parameter_shapes(config),
+                                    reference.center_of_norms(config))
         init = self.space.save_weights(weights)
         group = {"group": reference.BATCH} if self.recorded[name]["balance"] else {}
         plan = self.space.compile(config, tools.spec(
@@ -49,10 +50,16 @@ class Transformers(unittest.TestCase):
             self.assertEqual(metrics.get("expert_load", []), [[max(one), np.mean(one), min(one)] for one in counts])
 
     def test_every_family(self):
-        self.assertEqual(set(self.recorded), set(configs.ALL))
+        self.assertEqual(set(self.recorded), set(reference.FAMILIES))
         for name, recorded in self.recorded.items():
             with self.subTest(name):
                 self.check(recorded, *self.run_like(name, ["dp=1"], reference.BATCH, {}))
+
+    def test_others_on_four_ranks(self):
+        """Heads, norms and factors split over ranks, and layers over stages."""
+        for name in configs.FOLLOWED:
+            with self.subTest(name):
+                self.check(self.recorded[name], *self.run_like(name, ["pp=2", "tp=2"], 2, {}))
 
     def test_mixtures_on_four_ranks(self):
         for name in configs.MIXTURES:

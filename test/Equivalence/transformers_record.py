@@ -1,8 +1,10 @@
 """What Transformers' own classes compute of small models, written to transformers.json for test_transformers.py.
 
-    python transformers_record.py      # with Transformers and PyTorch; neither is needed by the test
+    python transformers_record.py [FAMILY...]    # with Transformers and PyTorch; neither is needed by the test
 
-Of each family: the losses of some steps of SGD, each expert's tokens in each of them, as experts are called, and of the
+Without names, all families; the others' records stay.
+
+Of each family: the names and shapes of its parameters, the losses of some steps of SGD, each expert's tokens in each of them, as experts are called, and of the
 first step every gradient, as its norm and its product with a fixed vector. In f64, as far as the classes let it be.
 """
 import json
@@ -30,17 +32,22 @@ def _family(name, config):
     return config
 
 
-FAMILIES = {name: _family(name, config) for name, config in configs.ALL.items()}
+FAMILIES = {name: _family(name, config) for name, config in {**configs.ALL, **configs.FOLLOWED}.items()}
 
 
-def weights(shapes, seed=7):
-    """Name -> f32 array; every tensor random, norms around 1."""
+def weights(shapes, center_of_norms=1.0, seed=7):
+    """Name -> f32 array; every tensor random."""
     random = np.random.default_rng(seed)
     result = {}
     for name in sorted(shapes):
-        center = 1.0 if "norm" in name or "ln_" in name and name.endswith("weight") else 0.0
+        center = center_of_norms if "norm" in name or "ln_" in name and name.endswith("weight") else 0.0
         result[name] = (center + 0.1 * random.standard_normal(shapes[name])).astype(np.float32)
     return result
+
+
+def center_of_norms(config):
+    """Gemma's classes add 1 to the weights."""
+    return 0.0 if config["model_type"].startswith("gemma") else 1.0
 
 
 def windows(step):
@@ -60,6 +67,7 @@ class Family:
         import transformers
         self.torch = torch
         kind = getattr(transformers, config["architectures"][0])
+        self.config = config
         made = kind.config_class.from_dict(config)
         made._attn_implementation = "eager"
         # Dots1's class adds f32 weights of choices to what experts make.
@@ -83,9 +91,10 @@ class Family:
         own = {name: tuple(value.shape) for name, value in self.model.state_dict().items() if not name.endswith(".inv_freq")}
         if self.model.config.tie_word_embeddings:
             own.pop("lm_head.weight", None)
-        values = {name: self.torch.from_numpy(array).to(self.type) for name, array in weights(own).items()}
+        values = {name: self.torch.from_numpy(array).to(self.type) for name, array in weights(own, center_of_norms(self.config)).items()}
         self.model.load_state_dict(values, strict=False)
         self.model.tie_weights()
+        return {name.removeprefix("transformer."): list(shape) for name, shape in own.items()}
 
     def step(self, number):
         """Counts, the loss and the balance loss."""
@@ -106,8 +115,7 @@ class Family:
                 for name, p in self.model.named_parameters()}
 
     def record(self):
-        self.load()
-        result = {"losses": [], "balance": [], "counts": []}
+        result = {"shapes": self.load(), "losses": [], "balance": [], "counts": []}
         for number in range(STEPS):
             counts, loss, balance = self.step(number)
             result["losses"].append(loss)
@@ -123,12 +131,13 @@ class Family:
         return result
 
 
-def main():
+def main(names):
     sys.path.remove(str(FILE.parent))  # a module here has the name of one that Transformers needs
     import transformers
-    families = {name: Family(config).record() for name, config in FAMILIES.items()}
-    FILE.write_text(json.dumps({"transformers": transformers.__version__, "families": families}) + "\n")
+    old = json.loads(FILE.read_text())["families"] if names else {}
+    made = {name: Family(FAMILIES[name]).record() for name in names or FAMILIES}
+    FILE.write_text(json.dumps({"transformers": transformers.__version__, "families": {**old, **made}}) + "\n")
 
 
 if __name__ == "__main__":
-    main()
+    main(sys.argv[1:])

@@ -203,6 +203,121 @@ TEST(ImportLlama, FamiliesDiffer) {
   EXPECT_EQ(countOf(mistral, " window 4096 "), 2u);
 }
 
+TEST(ImportGemma, AddsOneToNormsAndScalesEmbeddings) {
+  std::string model = modelOf(llamaKeys("gemma"));
+  EXPECT_THAT(model, HasSubstr("%factor = arith.constant 5.65685"));
+  EXPECT_THAT(model, HasSubstr("input_layernorm.weight\" layer 0 init "
+                               "<constant, 0.0>"));
+  EXPECT_THAT(model, HasSubstr("rms_norm %embedded_scaled, "
+                               "%l0_input_norm_factor epsilon"));
+  EXPECT_THAT(model, HasSubstr("activate gelu_tanh"));
+  EXPECT_THAT(model, HasSubstr("padding 0"));
+  EXPECT_THAT(model, Not(HasSubstr("lm_head")));
+  // Versions of Transformers go by one or the other.
+  EXPECT_EQ(mathOf(modelOf(llamaKeys("gemma"),
+                           R"("hidden_activation": "gelu_pytorch_tanh")")),
+            mathOf(model));
+  EXPECT_THAT(
+      textOf(importKeys(llamaKeys("gemma"), R"("hidden_activation": "relu")")
+                 .diagnostics),
+      HasSubstr("hidden_activation: found \"relu\", but hidden_act"));
+}
+
+TEST(ImportGemma3, LocalLayersHaveAWindowAndARotaryBaseOfTheirOwn) {
+  std::string keys = llamaKeys("gemma3_text");
+  std::string more = R"("sliding_window": 16, "sliding_window_pattern": 2)";
+  std::string model = modelOf(keys, more);
+  EXPECT_EQ(countOf(model, " window 16 "), 1u);
+  EXPECT_EQ(countOf(model, "inverse_frequencies [1.0, 0.1, "), 2u);
+  EXPECT_EQ(mathOf(modelOf(keys, R"("sliding_window": 16, "layer_types":
+      ["sliding_attention", "full_attention"])")),
+            mathOf(model));
+  EXPECT_EQ(countOf(modelOf(keys, more + ", \"rope_local_base_freq\": 1e6"),
+                    "inverse_frequencies [1.0, 0.1, "),
+            0u);
+  EXPECT_THAT(modelOf(keys, more + ", \"query_pre_attn_scalar\": 64"),
+              HasSubstr("causal scale 0.125 "));
+  for (const char *name :
+       {"post_attention_layernorm", "q_norm", "pre_feedforward_layernorm",
+        "post_feedforward_layernorm"})
+    EXPECT_EQ(countOf(model, std::string(name) + ".weight\""), 2u) << name;
+  EXPECT_THAT(textOf(importKeys(keys, R"("attn_logit_softcapping": 50.0,
+                  "final_logit_softcapping": 30.0)")
+                         .diagnostics),
+              testing::AllOf(HasSubstr("attn_logit_softcapping: found 50"),
+                             HasSubstr("final_logit_softcapping: found 30")));
+  EXPECT_THAT(textOf(importKeys(keys, "\"sliding_window\": null").diagnostics),
+              HasSubstr("sliding_window: found null"));
+}
+
+TEST(ImportPhi3, HasOneMatrixForQkvAndOneForGateAndUp) {
+  std::string keys = llamaKeys("phi3") + ", \"pad_token_id\": null";
+  std::string model = modelOf(keys);
+  EXPECT_THAT(model,
+              HasSubstr("qkv_proj.weight\" layer 0 init <normal, 0.0, 0.02> "
+                        "file_shape [64, 32] : tensor<8x8x32xf32, "
+                        "#transformer.dims<qkv_heads, head_dim, embed>>"));
+  EXPECT_THAT(model, HasSubstr("gate_up_proj.weight\" layer 0 init <normal, "
+                               "0.0, 0.02> file_shape [96, 32] : "
+                               "tensor<2x48x32xf32"));
+  EXPECT_THAT(modelOf(with(keys, "num_key_value_heads", "4")),
+              HasSubstr("tensor<3x4x8x32xf32, #transformer.dims<qkv, heads, "
+                        "head_dim, embed>>"));
+  model = modelOf(keys, "\"resid_pdrop\": 0.1, \"embd_pdrop\": 0.3");
+  EXPECT_THAT(model, HasSubstr("layers.0.resid_attn_dropout\" rate 0.1"));
+  EXPECT_THAT(model, HasSubstr("layers.1.resid_mlp_dropout\" rate 0.1"));
+  EXPECT_THAT(model, Not(HasSubstr("rate 0.3")));
+  EXPECT_THAT(
+      textOf(importKeys(keys, R"("rope_scaling": {"type": "linear",
+             "factor": 2.0})")
+                 .diagnostics),
+      HasSubstr("rope_scaling: found an object, but phi3 knows \"longrope\""));
+  EXPECT_THAT(
+      textOf(importKeys(llamaKeys("phi3")).diagnostics),
+      HasSubstr("pad_token_id: missing, so it is phi3's default 32000"));
+}
+
+TEST(ImportSmolLm3, SomeLayersHaveNoRotaryPositions) {
+  std::string keys = llamaKeys("smollm3") + ", \"pad_token_id\": null";
+  EXPECT_EQ(countOf(modelOf(keys), "transformer.rope"), 4u);
+  EXPECT_EQ(countOf(modelOf(keys, "\"no_rope_layer_interval\": 2"),
+                    "transformer.rope"),
+            2u);
+  std::string window = R"("use_sliding_window": true, "sliding_window": 16)";
+  std::string model = modelOf(keys, window + ", \"no_rope_layers\": [0, 1]");
+  EXPECT_EQ(countOf(model, "transformer.rope"), 2u);
+  EXPECT_EQ(countOf(model, " window 16 "), 1u);
+  EXPECT_LT(model.find(" window 16 "), model.find("transformer.rope"));
+  for (const char *flags : {"[1]", "[1, 2]", "7"})
+    EXPECT_THAT(
+        textOf(importKeys(keys, std::string("\"no_rope_layers\": ") + flags)
+                   .diagnostics),
+        HasSubstr("no_rope_layers: found "));
+}
+
+TEST(ImportGranite, MultipliesAndDivides) {
+  std::string keys = llamaKeys("granite");
+  std::string model = modelOf(keys, R"("embedding_multiplier": 12.0,
+      "attention_multiplier": 0.015625, "residual_multiplier": 0.22,
+      "logits_scaling": 8.0)");
+  EXPECT_THAT(model, HasSubstr("causal scale 0.015625 "));
+  EXPECT_EQ(countOf(model, "arith.constant 12.0 "), 1u);
+  EXPECT_EQ(countOf(model, "arith.constant 0.22 "), 4u);
+  EXPECT_EQ(countOf(model, "arith.constant 0.125 "), 1u);
+  EXPECT_THAT(model, HasSubstr("head_loss %head_input, "));
+  EXPECT_THAT(modelOf(keys), HasSubstr("causal scale 1.0 "));
+}
+
+TEST(ImportOlmo2, HasNormsBehindAttentionAndFeedForward) {
+  std::string model = modelOf(llamaKeys("olmo2") + ", \"pad_token_id\": null");
+  EXPECT_THAT(model, Not(HasSubstr("input_layernorm")));
+  EXPECT_THAT(model, HasSubstr("rms_norm %l0_o_proj, "
+                               "%l0_post_attention_norm_weight"));
+  EXPECT_THAT(model, HasSubstr("rms_norm %l0_down_proj, "
+                               "%l0_post_feedforward_norm_weight"));
+  EXPECT_THAT(model, HasSubstr("add %embedded, %l0_post_attention_norm"));
+}
+
 TEST(ImportLlama, KeyHeadsDefaultToTheFamilys) {
   auto keyHeads = [](const std::string &family, const std::string &value) {
     std::string keys = with(llamaKeys(family), "num_attention_heads", "64");
