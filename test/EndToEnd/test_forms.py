@@ -116,6 +116,22 @@ class Forms(unittest.TestCase):
                     maxima = (7 * LAYERS + 2) * SCALAR if how == "fp8" else 0
                     self.assertEqual(sent["all_reduce", "dp"] - usual["all_reduce", "dp"], maxima)
 
+    def test_gradients_in_8_and_4_bits(self):
+        """A byte or half of one an element of matrices, and four for each block, which is a row here, or a head's
+        dims: (N-1)/N of it. In a hierarchy the outer ranks exchange what the inner ones have left. Norms travel as
+        they are."""
+        heads = CONFIG["num_attention_heads"]
+        scales = 4 * (LAYERS * (WIDTH + 2 * KEYS + heads * WIDTH + 2 * INNER + WIDTH) + 2 * VOCAB)
+        for how, shared in (("int8", 1), ("int4", 2)):
+            with self.subTest(how):
+                sent = self.sent(self.plan(["dp=2"], "zero.stage=3", f"zero.gradients={how}"))
+                self.assertEqual(sent["all_to_all", "dp"], ((MATRICES + TABLES) // shared + scales) // 2)
+                self.assertEqual(sent["reduce_scatter", "dp"], 2 * NORMS)
+        sent = self.sent(self.plan(["dp=2", "fsdp=2"], "zero.stage=3", 'zero.axes=["fsdp","dp"]', 'zero.gathered=["fsdp"]',
+                                   "zero.gradients=int4", micro=2))
+        inner = ((MATRICES + TABLES) // 2 + scales) // 2
+        self.assertEqual([sent["all_to_all", axis] for axis in ("fsdp", "dp")], [inner, inner // 2])
+
     def test_hybrid(self):
         plan = self.plan(["dp=2", "fsdp=2"], "zero.stage=3", micro=2)
         sent = self.sent(plan)

@@ -121,6 +121,23 @@ class RandomSpecs(unittest.TestCase):
             with self.subTest(seed=seed):
                 self.check_case(model, training, layout)
 
+    def test_gradients_in_few_bits(self):
+        """A step's loss has the bits that it has without. Gradients are off by what rounding can do to the sums of a
+        layout, each block's largest element being some times its mean one."""
+        for seed, _, model, training, layout in self.cases(14):
+            if layout.sections.get("zero", {}).get("stage", 0) == 0:
+                continue
+            how, limit = (("int8", 0.1), ("int4", 1.0))[seed % 2]
+            with self.subTest(seed=seed, how=how):
+                usual = self.plan(model, layout, may_be_refused=bool(layout.pins))
+                if usual is None:
+                    continue
+                layout.sections["zero"]["gradients"] = how
+                exact, run = (self.train(plan, layout.options, 1, layout.launcher)
+                              for plan in (usual, self.plan(model, layout)))
+                self.assertEqual(run.losses, exact.losses)
+                self.check_same(run.gradients, exact.gradients, limit)
+
     def test_a_run_goes_on_with_another_layout(self):
         for seed, draw, model, training, layout in self.cases(6):
             training.optimizer = drawn.OPTIMIZERS[seed % 3]

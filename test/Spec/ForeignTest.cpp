@@ -39,6 +39,8 @@ std::vector<std::string> beside(const std::string &line) {
   std::vector<std::string> settings = {"shard.sequence=[\"cp\", \"up\"]"};
   if (line.starts_with("zero.gathered") || line.starts_with("zero.weights"))
     settings.emplace_back("zero.stage=3");
+  if (line.starts_with("zero.gradients"))
+    settings.emplace_back("zero.stage=1");
   if (line.starts_with("zero.gathered = ["))
     settings.emplace_back("zero.axes=[\"dp\", \"fsdp\"]");
   if (line.starts_with("precision.scaling") ||

@@ -477,7 +477,26 @@ TEST(SpecErrors, TypesThatWeightsTravelIn) {
                         "weights after they have travelled"));
 }
 
+TEST(SpecErrors, TypesThatGradientsTravelIn) {
+  auto errorsWith = [](std::vector<std::string> settings) {
+    settings.emplace_back("zero.stage=2");
+    return errorsOf(good, settings);
+  };
+  EXPECT_THAT(errorsWith({"zero.gradients=fp8"}),
+              HasSubstr("zero.gradients: found \"fp8\", expected "
+                        "\"precision\", \"int8\" or \"int4\""));
+  EXPECT_THAT(errorsWith({"zero.gradients=int8", "zero.gradient_block=15"}),
+              HasSubstr("zero.gradient_block: found 15, expected a whole "
+                        "number from 16 to 65536"));
+  EXPECT_THAT(errorsWith({"zero.gradient_block=64"}),
+              HasSubstr("zero.gradient_block: has no meaning with "
+                        "zero.gradients \"precision\""));
+}
+
 TEST(SpecErrors, NotSupportedNamesTheWayOut) {
+  expectSetError("zero.gradients=int8",
+                 "zero.gradients: has no meaning in stage 0, where gradients "
+                 "are all_reduced as they are");
   expectSetError("context.method=gathered",
                  "context.method: has no meaning where no axis splits the "
                  "sequence; write shard.sequence");

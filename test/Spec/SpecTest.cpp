@@ -180,6 +180,19 @@ TEST(Spec, TypesThatWeightsTravelIn) {
   EXPECT_EQ(print(*read(print(spec)).spec), print(spec));
 }
 
+TEST(Spec, TypesThatGradientsTravelIn) {
+  Spec spec =
+      *read(smallest, {"mesh.axes=[\"dp=2\"]", "batch.global=16",
+                       "zero.stage=1", "zero.gradients=int4",
+                       "zero.gradient_block=64"})
+           .spec;
+  EXPECT_EQ(spec.zero.gradients, GradientType::int4);
+  EXPECT_EQ(spec.zero.gradientBlock, 64u);
+  EXPECT_THAT(print(spec), HasSubstr("gradients = \"int4\"\n"));
+  EXPECT_THAT(print(spec), HasSubstr("gradient_block = 64\n"));
+  EXPECT_EQ(print(*read(print(spec)).spec), print(spec));
+}
+
 TEST(Spec, PinsAreKeptAndPrinted) {
   Spec spec = *read(smallest + "[[shard.tensor]]\nname = \"*.down.weight\"\n"
                                "dims = '[{\"dp\"}, {?}]'\n")
