@@ -1,6 +1,7 @@
 // Lists and the instructions that several ops are lowered to.
 #include "passes/schedule/ProgramBuilder.h"
 #include "dialects/transformer/Facts.h"
+#include "passes/analysis/CopiedParameter.h"
 
 using namespace mlir;
 using namespace meshwork::transformer;
@@ -73,6 +74,8 @@ static Origin originOf(Operation *op) {
     Operation *def = operand.getDefiningOp();
     if (stateUseOf(def) == StateUse::reads)
       origin.parameter = usedStateOf(def)->name;
+    else if (StringAttr name = analysis::copiedParameter(operand))
+      origin.parameter = name.getValue();
   }
   return origin;
 }

@@ -2,6 +2,7 @@
 
 #include "dialects/transformer/Facts.h"
 #include "mlir/Interfaces/FunctionInterfaces.h"
+#include "passes/analysis/CopiedParameter.h"
 #include "passes/transform/Rounding.h"
 
 using namespace mlir;
@@ -169,8 +170,12 @@ Value ExpertRows::take(Value table, Value numbers) {
 
 Value ExpertRows::product(Value lhs, Value matrices, Dim width) {
   Type type = typeOf({rows(), width}, tensorType(lhs).getElementType());
-  return built.find<GroupedProductOp>(builder, op->getLoc(), type, lhs,
-                                      matrices, sorted.getBegins(), about());
+  auto made = built.find<GroupedProductOp>(
+      builder, op->getLoc(), type, lhs, matrices, sorted.getBegins(), about());
+  // Now, as fusion hides what the copy was made by.
+  if (StringAttr weight = analysis::copiedParameter(matrices))
+    made->setDiscardableAttr(facts::parameter, weight);
+  return made;
 }
 
 /// weight * activation(gate) * up, of each row.

@@ -140,7 +140,9 @@ class Fp8Experts(unittest.TestCase):
     def test_explain_tells_of_rows(self):
         text = self.space.must("meshwork", "explain", self.space.compile(MIXTRAL, self.spec(compute="bf16"))).stdout
         self.assertIn("now, but rows that experts make by that of the steps before)", text)
-        self.assertRegex(text, r"experts.* bf16 x bf16 to bf16 .* rounded to it")
+        for weight in ("w1", "w2", "w3"):
+            self.assertRegex(text, rf"experts.{weight}.weight +bf16 x bf16 to bf16 .* rounded to it")
+        self.assertNotRegex(text, r"grouped_product .* rounded to it")
 
     def test_emulated_gpu(self):
         gpu = {"target": {"device": "cuda", "arch": "sm_90a"}}
