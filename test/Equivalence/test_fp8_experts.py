@@ -14,6 +14,7 @@ import models
 import oracle
 import test_fp8
 import tools
+from kernels import Separate
 from test_cuda import emulated
 
 STEPS = range(2, 10)
@@ -35,6 +36,16 @@ MESHES = [(["ep=2"], {}, {"experts": {"exchange": "gathered"}}), (["ep=2"], {}, 
           (["tp=2"], {"experts": ["tp"]}, {}), (["ep=2", "cp=2"], {}, {"context": {"layout": "zigzag"}}),
           (["pp=2", "ep=2"], {"layers": ["pp"]}, {"pipeline": {"schedule": "zb-h1"}, "batch": 2}),
           (["ep=2"], {}, {"recompute": {"policy": "full"}, **EXCHANGED}), (["dp=1"], {}, {"batch": 2})]
+# Of these widths no linear layer is in FP8, so only experts round, however long a rank's part of a sequence is.
+ODD_WIDTHS = {"vocab_size": 136, "hidden_size": 40, "intermediate_size": 36}
+# A sequence of 23 leaves padding wherever it is split.
+ODD_SEQUENCE = 23
+PADDED = [(["ep=2", "cp=2"], {}, {"context": {"layout": "zigzag"}, **EXCHANGED}), (["ep=2", "tp=2"], SP, EXCHANGED),
+          (["tp=2"], {"experts": ["tp"], **SP}, {"experts": {"exchange": "gathered"}}),
+          (["ep=2", "cp=2"], {}, {"context": {"layout": "block"}, "recompute": {"policy": "full"}, **EXCHANGED})]
+MARK = 0  # begins a document, each fifth token or so
+DOCUMENTS = np.where(np.random.default_rng(7).random(len(test_fp8.CORPUS)) < 0.2, MARK, test_fp8.CORPUS)
+BEGIN = ("--document-begin", MARK)
 
 
 class Fp8Experts(unittest.TestCase):
@@ -49,15 +60,26 @@ class Fp8Experts(unittest.TestCase):
         sizes = {name: int(size) for name, size in (axis.split("=") for axis in axes)}
         ranks = sizes.get("dp", 1) * sizes.get("ep", 1)
         micro = BATCH // ranks // sections.pop("batch", 1)
-        return tools.spec(BATCH, micro, SEQUENCE, compute=compute, mesh={"axes": list(axes)},
+        return tools.spec(BATCH, micro, sections.pop("sequence", SEQUENCE), compute=compute, mesh={"axes": list(axes)},
                           shard=shard or {}, precision=precision, **sections)
 
-    def run_steps(self, config, arrays, steps, *options, space=None, **spec):
+    def run_steps(self, config, arrays, steps, *options, space=None, corpus=test_fp8.CORPUS, **spec):
         space = space or self.space
         plan = space.compile(config, self.spec(**spec))
-        return space.train(plan, test_fp8.CORPUS, steps, *options, lr=0, init=space.save_weights(arrays))
+        return space.train(plan, corpus, steps, *options, lr=0, init=space.save_weights(arrays))
 
-    def gradients(self, config, arrays, steps, delayed, experts=True):
+    @staticmethod
+    def batch_apart(step):
+        """Of sequences of documents: tokens, targets, and attention within each."""
+        tokens, targets = oracle.windows(DOCUMENTS, BATCH, SEQUENCE, 0, step)
+        return (tokens, oracle.without_ends(tokens, targets, begin=MARK),
+                Separate(oracle.documents(tokens, begin=MARK)))
+
+    @staticmethod
+    def batch(step):
+        return oracle.windows(test_fp8.CORPUS, BATCH, SEQUENCE, 0, step)
+
+    def gradients(self, config, arrays, steps, delayed, experts=True, batch=None):
         """Of the last step."""
         linear = fp8.Delayed(TARGETS) if delayed else fp8.linear
         rounded = fp8.Experts(TARGETS, delayed)
@@ -66,8 +88,7 @@ class Fp8Experts(unittest.TestCase):
             rounded.begin_step()
             for weight in weights.values():
                 weight.grad = None
-            batch = oracle.windows(test_fp8.CORPUS, BATCH, SEQUENCE, 0, step)
-            models.loss({**config, **({"experts": rounded} if experts else {})}, linear(weights), *batch).backward()
+            models.loss({**config, **({"experts": rounded} if experts else {})}, linear(weights), *(batch or self.batch)(step)).backward()
         return {n: w.grad.numpy() for n, w in weights.items() if w.grad is not None}
 
     def errors(self, found, expected):
@@ -98,11 +119,12 @@ class Fp8Experts(unittest.TestCase):
                 with self.subTest(name, delayed=delayed):
                     self.assert_agree(errors_after)
 
-    def check_mesh(self, config, axes, shard, sections, precision, **more):
+    def check_mesh(self, config, axes, shard, sections, precision, *options, **both):
         arrays = test_fp8.arrays_of(config)
         self.assert_agree(lambda steps: self.errors(
-            self.run_steps(config, arrays, steps, axes=axes, shard=shard, precision=precision, **sections, **more).gradients,
-            self.run_steps(config, arrays, steps, precision=precision).gradients))
+            self.run_steps(config, arrays, steps, *options, axes=axes, shard=shard, precision=precision, **sections,
+                           **both).gradients,
+            self.run_steps(config, arrays, steps, *options, precision=precision, **both).gradients))
 
     def test_ranks_agree(self):
         for i, (axes, shard, sections) in enumerate(MESHES):
@@ -110,6 +132,29 @@ class Fp8Experts(unittest.TestCase):
             precision = (test_fp8.DELAYED, test_fp8.FP8)[i % 2]
             with self.subTest(config["model_type"], axes=axes, **shard, **sections, **precision):
                 self.check_mesh(config, axes, shard, sections, precision)
+
+    def test_padding_rounds_nothing(self):
+        """It has no row, and no magnitude."""
+        for i, (axes, shard, sections) in enumerate(PADDED):
+            config = {**MODELS[("mixtral", "qwen2_moe")[i % 2]], **ODD_WIDTHS}
+            precision = (test_fp8.DELAYED, test_fp8.FP8)[i // 2 % 2]
+            with self.subTest(config["model_type"], axes=axes, shard=shard, **sections, **precision):
+                self.check_mesh(config, axes, shard, sections, precision, sequence=ODD_SEQUENCE)
+
+    def test_documents(self):
+        """As PyTorch has them, on one rank; and ranks as one, in sequences that leave padding too."""
+        arrays = test_fp8.arrays_of(MIXTRAL)
+
+        def errors_after(steps):
+            run = self.run_steps(MIXTRAL, arrays, steps, *BEGIN, corpus=DOCUMENTS, documents="apart",
+                                 precision=test_fp8.DELAYED)
+            return self.errors(run.gradients, self.gradients(MIXTRAL, arrays, steps, True, batch=self.batch_apart))
+
+        self.assert_agree(errors_after)
+        for (axes, shard, sections), precision in zip(PADDED[:2], (test_fp8.FP8, test_fp8.DELAYED), strict=True):
+            with self.subTest(axes=axes, **precision):
+                self.check_mesh({**MIXTRAL, **ODD_WIDTHS}, axes, shard, sections, precision, *BEGIN, corpus=DOCUMENTS,
+                                documents="apart", sequence=ODD_SEQUENCE)
 
     def test_resumes_with_what_rows_had(self):
         """On the same mesh bit for bit; on another one as closely as ranks agree."""
