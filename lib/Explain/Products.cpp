@@ -1,6 +1,7 @@
 #include "lib/Explain/Products.h"
 #include "absl/strings/str_cat.h"
 #include "lib/Explain/Format.h"
+#include "lib/Plan/Float8Sizes.h"
 #include "lib/Plan/Views.h"
 #include "meshwork/Plan/LayerNames.h"
 #include "meshwork/Plan/Types.h"
@@ -10,11 +11,10 @@
 
 namespace meshwork::explain {
 namespace {
-constexpr int64_t unit = 16; // of FP8's sizes
 
 bool isMultiple(const plan::View &view, uint32_t dim) {
   return view.shape() && dim < view.shape()->size() &&
-         view.shape()->Get(dim) % unit == 0;
+         view.shape()->Get(dim) % plan::float8Unit == 0;
 }
 
 /// Experts in FP8 keep the magnitudes of the rows that they make.

@@ -6,6 +6,7 @@
 #include "dialects/transformer/StepFunctions.h"
 #include "dialects/transformer/Transformer.h"
 #include "lib/Cost/OfSpec.h"
+#include "lib/Plan/Float8Sizes.h"
 #include "lib/Spec/ScheduleNames.h"
 #include "lib/Spec/Words.h"
 #include "mlir/Dialect/Func/IR/FuncOps.h"
@@ -340,7 +341,7 @@ void buildSchedule(OpPassManager &passes, const spec::Spec &spec) {
   options.bucketBytes = static_cast<int64_t>(spec.overlap.bucketBytes);
   options.axis = spec.pipeline.axis;
   options.rowBytes = spec.device == spec::Device::cuda ? 128 : 0;
-  options.float8Unit = spec.device == spec::Device::cuda ? 16 : 0;
+  options.float8Unit = spec.device == spec::Device::cuda ? plan::float8Unit : 0;
   options.reductionOrder = spec.reductionOrder;
   passes.addPass(schedule::createLowerToSchedulePass(options));
   if (spec.mayOffloadActivations()) {

@@ -2,6 +2,7 @@
 // for each tensor, rounded to 8 bits, and the sums are scaled back.
 #include "dialects/transformer/Facts.h"
 #include "dialects/transformer/StepFunctions.h"
+#include "lib/Plan/Float8Sizes.h"
 #include "mlir/Dialect/Func/IR/FuncOps.h"
 #include "passes/transform/Passes.h"
 #include "passes/transform/RoundedExperts.h"
@@ -14,10 +15,7 @@ namespace meshwork::transform {
 #include "passes/transform/Passes.h.inc"
 namespace {
 using namespace transformer;
-
-/// What each size of an FP8 product on tensor cores is a multiple of: 16 bytes
-/// of either operand's dense dim, and of a result's (cuBLAS, 8-bit data types).
-constexpr int64_t unit = 16;
+using plan::float8Unit;
 
 /// Whether some op reads the product in f32, whatever its operands are.
 bool isReadInF32(ContractOp op) {
@@ -136,9 +134,10 @@ private:
     bool isBatched = llvm::any_of(result, [&, l = lhs, r = rhs](char c) {
       return l.contains(c) && r.contains(c);
     });
-    return !isBatched && sizeOf(lhs, op.getLhs(), result, true) % unit == 0 &&
-           sizeOf(rhs, op.getRhs(), result, true) % unit == 0 &&
-           sizeOf(lhs, op.getLhs(), result, false) % unit == 0;
+    return !isBatched &&
+           sizeOf(lhs, op.getLhs(), result, true) % float8Unit == 0 &&
+           sizeOf(rhs, op.getRhs(), result, true) % float8Unit == 0 &&
+           sizeOf(lhs, op.getLhs(), result, false) % float8Unit == 0;
   }
 
   void note(const Operand &operand, Operation *user) {

@@ -1,11 +1,14 @@
 #include "passes/verify/Shrink.h"
 
 #include "dialects/transformer/Transformer.h"
+#include "lib/Plan/Float8Sizes.h"
 #include "lib/Schedules/Generate.h"
 #include "mlir/IR/Verifier.h"
 #include "passes/verify/SizeRules.h"
 #include "llvm/ADT/StringExtras.h"
 #include "llvm/Support/GlobPattern.h"
+#include "llvm/Support/MathExtras.h"
+#include <numeric>
 
 using namespace mlir;
 namespace meshwork::verify {
@@ -107,12 +110,31 @@ private:
 
   void shrinkBatch() {
     spec::Batch &batch = small.spec.batch;
-    batch.micro = std::min<uint32_t>(large.batch.micro, 2);
+    batch.micro = fewerSamples();
     shrinkGroup();
     say("batch.micro", large.batch.micro, batch.micro);
     uint32_t count = large.microbatches(), fewer = fewerMicrobatches();
     say("microbatches", count, fewer);
     batch.global = batch.micro * small.spec.dataParallel() * fewer;
+  }
+
+  /// Of a microbatch on a rank. As many tokens in all have FP8 products or have
+  /// none (SizeRules has the same of a sequence's part).
+  uint32_t fewerSamples() const {
+    uint32_t micro = large.batch.micro,
+             common = std::gcd(micro, uint32_t{plan::float8Unit});
+    bool suffices = sequenceOfRank() % plan::float8Unit == 0;
+    if (!large.fp8 || suffices)
+      return std::min<uint32_t>(micro, 2);
+    return common > 1 ? common : std::min<uint32_t>(micro, 3);
+  }
+  int64_t sequenceOfRank() const {
+    int64_t ranks = 1;
+    for (const spec::ShardRule &rule : large.shard)
+      for (const spec::Axis &axis : large.mesh)
+        if (rule.dim == "sequence" && contains(rule.axes, axis.name))
+          ranks *= axis.size;
+    return llvm::divideCeilSigned(large.batch.sequence, ranks);
   }
 
   /// Groups of sequences stay one of several, all of a rank, or of several
@@ -171,14 +193,6 @@ private:
       spec.memoryPerRankBytes = uint64_t{1} << 40; // it asks for a limit
     if (spec.offload.optimizer || spec.mayOffloadActivations())
       spec.offload.windowBytes = 1024; // so that several windows follow
-    if (large.fp8) {
-      spec.fp8 = false;
-      spec.scaling = spec::Scaling::current;
-      spec.weightCasts = spec::WeightCasts::byCount;
-      small.said.push_back(
-          "precision.matmul \"fp8\" is left out (which products are in 8 bits "
-          "goes by the sizes of a rank's parts, so one rank's are others)");
-    }
     if (large.zero.gradients != spec::GradientType::precision) {
       spec.zero.gradients = spec::GradientType::precision;
       small.said.push_back(

@@ -1,7 +1,9 @@
 #include "passes/verify/SizeRules.h"
 
+#include "lib/Plan/Float8Sizes.h"
 #include "llvm/ADT/STLExtras.h"
 #include "llvm/Support/MathExtras.h"
+#include <numeric>
 
 namespace meshwork::verify {
 namespace {
@@ -57,7 +59,7 @@ std::vector<std::string> SizeRules::axesOf(const std::string &dim) const {
 
 Split SizeRules::along(Split split, const std::string &axis) const {
   return {split.before * sizeOfAxis(large, axis),
-          split.after * sizeOfAxis(small, axis)};
+          split.after * sizeOfAxis(small, axis), split.unit};
 }
 
 /// Over all of `first`, and then over one more of `axes` after another.
@@ -84,7 +86,38 @@ std::vector<Split> SizeRules::splitsOf(const std::string &dim) const {
       dim == sequenceRule && large.sequenceLayout != layout::DimLayout::block;
   for (size_t i = 0, n = splits.size(); isZigzag && i < n; ++i)
     splits.push_back({2 * splits[i].before, 2 * splits[i].after});
+  if (large.fp8)
+    addFloat8(dim, splits);
   return splits;
+}
+
+/// A product is in FP8 by the sizes of a rank's parts, as far as rules tell;
+/// where they do not, a GPU's plan wants these sizes too.
+void SizeRules::addFloat8(const std::string &dim,
+                          std::vector<Split> &splits) const {
+  Split whole, byRules, byPins;
+  whole.unit = float8UnitOf(dim);
+  byRules = byPins = whole;
+  for (const spec::ShardRule &rule : large.shard)
+    if (rule.dim == dim)
+      for (const std::string &axis : rule.axes)
+        byRules = along(byRules, axis);
+  splits.push_back(byRules);
+  if (large.pins.empty())
+    return;
+  for (const std::string &axis : axesOf(dim))
+    byPins = along(byPins, axis);
+  splits.push_back(byPins);
+}
+
+/// Heads stand in products beside their width, which may suffice alone.
+int64_t SizeRules::float8UnitOf(const std::string &dim) const {
+  auto width = dims.widthOf.find(dim);
+  auto size = width == dims.widthOf.end() ? dims.sizes.end()
+                                          : dims.sizes.find(width->second);
+  return size == dims.sizes.end()
+             ? plan::float8Unit
+             : plan::float8Unit / std::gcd(plan::float8Unit, size->second);
 }
 
 int64_t SizeRules::leastOf(const std::string &dim, int64_t size) const {

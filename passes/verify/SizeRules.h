@@ -25,6 +25,8 @@ private:
                    const std::vector<std::string> &axes,
                    std::vector<Split> &splits) const;
   Split along(Split split, const std::string &axis) const;
+  void addFloat8(const std::string &dim, std::vector<Split> &splits) const;
+  int64_t float8UnitOf(const std::string &dim) const;
   bool isOfHeads(const std::string &dim) const;
   int64_t leastOf(const std::string &dim, int64_t size) const;
   int64_t sizeOf(const std::string &dim, int64_t size) const;

@@ -38,9 +38,14 @@ void ModelDims::addOp(Operation *op) {
   if (auto rope = dyn_cast<RopeOp>(op))
     even.insert(dimsOf(rope.getInput()).getNames().back().getValue().str());
   if (auto attention = dyn_cast<AttentionOp>(op)) {
-    constexpr size_t heads = 2; // [b, s, heads, d]
-    keysOf[dimsOf(attention.getQ()).getNames()[heads].getValue().str()] =
-        dimsOf(attention.getK()).getNames()[heads].getValue().str();
+    constexpr size_t heads = 2, width = 3; // [b, s, heads, d]
+    auto nameIn = [](Value value, size_t dim) {
+      return dimsOf(value).getNames()[dim].getValue().str();
+    };
+    Value q = attention.getQ(), k = attention.getK();
+    keysOf[nameIn(q, heads)] = nameIn(k, heads);
+    for (Value value : {q, k})
+      widthOf[nameIn(value, heads)] = nameIn(value, width);
     if (int64_t window = attention.getTerms().getWindow(); window > 0)
       windows.insert(window);
   }

@@ -18,8 +18,9 @@ struct ModelDims {
   std::set<std::string> even;           // rope turns pairs of elements
   /// Query heads to the key heads that they share.
   std::map<std::string, std::string> keysOf;
-  std::set<std::string> tables; // cut to the length of a sequence
-  std::set<int64_t> windows;    // of attention
+  std::map<std::string, std::string> widthOf; // of heads: what one has
+  std::set<std::string> tables;               // cut to the length of a sequence
+  std::set<int64_t> windows;                  // of attention
 
 private:
   void addType(mlir::Type type);

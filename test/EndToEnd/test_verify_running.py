@@ -92,9 +92,17 @@ class VerifyRunning(unittest.TestCase):
                            "expect.memory_per_rank=1 GiB", "--set", "batch.micro=auto")
         self.assertIn("what one rank computes", told)
 
-    def test_what_is_left_out_is_said(self):
-        told = self.verify("examples/llama-tiny.json", "examples/tp2.toml", "--set", "precision.matmul=fp8")
-        self.assertIn('precision.matmul "fp8" is left out', told)
+    def test_products_in_fp8(self):
+        """Those that are in 8 bits stay so, and others do not become so: 176 / 2 is a multiple of 8 alone."""
+        fp8 = ("--set", "precision.matmul=fp8")
+        for model, spec, products, *more in (
+                ("llama", "tp2", "24 of 42"), ("llama", "dp2", "42 of 42", "precision.scaling=delayed"),
+                ("mixtral", "ep2", "24 of 32"), ("gpt2", "pp2-zero-bubble", "24 of 24", "target.device=cuda")):
+            sets = [part for one in more for part in ("--set", one)]
+            told = self.verify(f"examples/{model}-tiny.json", f"examples/{spec}.toml", *fp8, *sets)
+            self.assertIn("what one rank computes", told)
+            self.assertIn(f"products in FP8: {products}", told)
+            self.assertEqual("rows of experts" in told, model == "mixtral")
 
     def test_layers_that_are_no_chain_stay(self):
         def text(layers):

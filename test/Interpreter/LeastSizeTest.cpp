@@ -18,6 +18,13 @@ TEST(LeastSize, KeepsWhatDividesAndWhatDoesNot) {
   EXPECT_EQ(leastSize(96, {{8, 2}, {16, 4}, {2, 2}}, 5), 8);
 }
 
+TEST(LeastSize, KeepsWhatAPartHasInCommonWithAUnit) {
+  EXPECT_EQ(leastSize(4096, {{8, 2, 16}}), 32); // multiples of 16
+  EXPECT_EQ(leastSize(704, {{8, 2, 16}}), 16);  // 88 and 8: of 8
+  EXPECT_EQ(leastSize(1000, {{8, 2, 16}}), 6);  // 125 and 3: of nothing
+  EXPECT_EQ(leastSize(96, {{1, 1, 16}, {2, 2}}), 16);
+}
+
 TEST(LeastSize, FailsForTheFewest) {
   // 2 must divide and must not.
   EXPECT_EQ(leastSize(12, {{4, 2}, {8, 2}, {3, 3}}), 6);

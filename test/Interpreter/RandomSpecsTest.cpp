@@ -1,7 +1,7 @@
 // Random specs: meshes, rules, pins with open dims and priorities, ZeRO,
 // documents, FP8, split sequences, samples in a microbatch. Each is refused for
 // a reason that names something of the spec, or becomes a plan that the
-// launcher takes and, but in FP8, means what one rank means.
+// launcher takes and that means what one rank means.
 #include "RandomSpec.h"
 #include "TinyConfigs.h"
 
@@ -165,11 +165,8 @@ TEST_P(RandomSpecs, AreRefusedOrMeanWhatOneRankMeans) {
               "")
         << "seed " << seed << "\n"
         << spec.text();
-    EXPECT_EQ(float8 ? many.becomesPlan(vocabulary) ? "" : many.diagnostics
-                     : many.runAsPlan(vocabulary),
-              "")
-        << "seed " << seed << "\n"
-        << spec.text();
+    EXPECT_EQ(many.runAsPlan(vocabulary), "") << "seed " << seed << "\n"
+                                              << spec.text();
   }
   EXPECT_GE(kinds.size(), 4u) << testing::PrintToString(kinds);
   EXPECT_LE(refused, numSpecs / 10 * 2 / 3);

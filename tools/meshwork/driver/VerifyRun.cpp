@@ -1,5 +1,6 @@
 #include "tools/meshwork/driver/VerifyRun.h"
 
+#include "dialects/transformer/Transformer.h"
 #include "lib/Spec/Words.h"
 #include "meshwork/Text/Counted.h"
 #include "mlir/Pass/PassManager.h"
@@ -134,9 +135,14 @@ private:
     return elements;
   }
 
-  /// All phases up to `last`, on `module`.
-  LogicalResult runPhases(ModuleOp module, spec::Spec &of, StringRef last) {
+  /// All phases from `first` to `last`, on `module`.
+  LogicalResult runPhases(ModuleOp module, spec::Spec &of, StringRef first,
+                          StringRef last) {
+    bool isFirst = false;
     for (const pipelines::Phase &phase : pipelines::phases()) {
+      isFirst |= phase.name == first;
+      if (!isFirst)
+        continue;
       Said said;
       if (failed(chooseBefore(phase.name, module, of, said)))
         return failure();
@@ -171,14 +177,41 @@ private:
     data.emplace(small.spec.batch.global, small.spec.batch.sequence,
                  small.vocabulary, /*seed=*/1);
     SpecErrors ofSpec(one->getContext(), alone, origins);
-    if (failed(runPhases(*one, alone, "fuse")))
+    if (failed(compileForOne(*one, alone)))
       return ofSpec.any() ? badSpec : internal;
     FailureOr<verify::StepEnd> end =
         verify::runReference(*one, *data, small.spec.microbatches());
     if (failed(end))
       return internal;
     expected = std::move(*end);
-    return ok;
+    return writeOut(float8);
+  }
+
+  /// Which products are in FP8 depends on the sizes of a rank's parts. The step
+  /// on whole tensors says it, so one rank takes the step of all ranks.
+  LogicalResult compileForOne(ModuleOp one, spec::Spec &alone) {
+    spec::Spec ofStep = small.spec.fp8 ? small.spec : alone;
+    if (failed(runPhases(one, ofStep, "input", "step")))
+      return failure();
+    if (small.spec.fp8)
+      float8 = productsIn(one);
+    return runPhases(one, alone, "shard", "fuse");
+  }
+
+  static std::string productsIn(ModuleOp step) {
+    int all = 0, inFloat8 = 0;
+    bool areRowsRounded = false;
+    step.walk([&](Operation *op) {
+      if (auto product = dyn_cast<transformer::ContractOp>(op)) {
+        ++all;
+        inFloat8 += !product.getScales().empty();
+      } else if (auto experts = dyn_cast<transformer::ExpertsOp>(op)) {
+        areRowsRounded |= !experts.getRowScales().empty();
+      }
+    });
+    return "products in FP8: " + std::to_string(inFloat8) + " of " +
+           std::to_string(all) +
+           (areRowsRounded ? "; rows of experts are rounded to it\n" : "\n");
   }
 
   /// What the compiler may choose.
@@ -237,7 +270,7 @@ private:
         quiet.emplace(all->getContext());
       else
         ofSpec.emplace(all->getContext(), of, origins);
-      if (failed(runPhases(*all, of, "memory"))) {
+      if (failed(runPhases(*all, of, "input", "memory"))) {
         if (quiet && quiet->areRefused())
           return ok; // not a choice for this model
         if (quiet)
@@ -279,6 +312,7 @@ private:
   codegen::Origins origins;
   Model model;
   verify::SmallStep small;
+  std::string float8; // which products are; empty: the spec asks for none
   std::optional<verify::StepData> data;
   verify::StepEnd expected;
 };
