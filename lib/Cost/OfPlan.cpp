@@ -101,6 +101,11 @@ double bytesOverHostLink(const plan::Program &program, const plan::Copy &op) {
 
 } // namespace
 
+Work workOf(const plan::Program &program,
+            const plan::Instruction &instruction) {
+  return WorkOf(program, instruction).work();
+}
+
 double secondsOfRun(const Times &times, const plan::Program &program,
                     const plan::Instruction &instruction) {
   if (instruction.op_as_Wait() || instruction.op_as_Repeat())
@@ -116,7 +121,7 @@ double secondsOfRun(const Times &times, const plan::Program &program,
   if (const plan::Copy *op = instruction.op_as_Copy())
     if (double moved = bytesOverHostLink(program, *op); moved > 0)
       return times.hostCopy(moved);
-  return times.instruction(WorkOf(program, instruction).work(), flops, bytes);
+  return times.instruction(workOf(program, instruction), flops, bytes);
 }
 
 bool takesCores(const Times &times, const plan::Instruction &instruction) {

@@ -9,6 +9,9 @@
 
 namespace meshwork::cost {
 
+/// What an instruction computes: of products and attention in which arithmetic.
+Work workOf(const plan::Program &program, const plan::Instruction &instruction);
+
 /// One run of an instruction; 0 of a Wait and of a Repeat, whose turns are runs
 /// of what it repeats.
 double secondsOfRun(const Times &times, const plan::Program &program,

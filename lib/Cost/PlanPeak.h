@@ -11,8 +11,10 @@ namespace meshwork::cost {
 /// spec names none.
 std::optional<Machine> machineNamedBy(const plan::Plan &plan);
 
-/// The peak of products in the plan's type on `target.machine`, in Tflop/s of
-/// all ranks together; 0 where the plan's spec names none.
+/// The peak of the plan's products on `target.machine`, in Tflop/s of all ranks
+/// together; 0 where the plan's spec names none. It is what the machine reaches
+/// if each product runs at the peak of its type: FP8 where it multiplies 8
+/// bits, else the plan's. What is recomputed counts among the products.
 double peakTflopsOf(const plan::Plan &plan);
 
 } // namespace meshwork::cost

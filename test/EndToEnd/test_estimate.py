@@ -87,6 +87,22 @@ class Estimates(unittest.TestCase):
         self.assertIsNone(self.estimate({key: value for key, value in settings.items()
                                          if key != "target.machine"})["estimate"]["mfu"])
 
+    def test_products_in_fp8_count_by_their_own_peak(self):
+        """As if each product ran at the peak of its type: 1979 and 989 Tflop/s."""
+        settings = {"mesh.axes": ["dp=2"], "batch.global": 8, "batch.micro": 4, "batch.sequence": 64,
+                    "target.device": "cuda", "target.arch": "sm_90a", "target.machine": "h100x8",
+                    "precision.matmul": "fp8"}
+        self.compile("llama-tiny.json", settings, "-o", "a.mwplan")
+        told = json.loads(self.space.must("meshwork", "explain", "a.mwplan", "--json").stdout)
+        flops = {"fp8": 0, "bf16": 0}
+        for one in told["rank_classes"][0]["instructions"]:
+            if one["operation"] in ("matmul", "attention", "attention_grad"):
+                flops["fp8" if one["reads"][0]["type"].startswith(("e4m3", "e5m2")) else "bf16"] += one["flops"]
+        self.assertLess(0.3, flops["fp8"] / sum(flops.values()))
+        peak = 2 * sum(flops.values()) / (flops["fp8"] / 1979e12 + flops["bf16"] / 989e12)
+        step = told["estimate"]
+        self.assertAlmostEqual(step["mfu"] / (told["flops_per_step"] / (step["step_ms"] * 1e-3) / peak), 1, delta=1e-9)
+
     def test_the_copy_that_was_tried_becomes_the_plan(self):
         """Where balanced layers fit the memory, phases do not run again, unless somebody wants to see them."""
         settings = {"mesh.axes": ["pp=2", "dp=2"], "batch.global": 8, "batch.micro": 1, "batch.sequence": 64,
