@@ -123,6 +123,14 @@ std::set<size_t> choose(ArrayRef<Layer> layers, size_t count,
 
 int64_t countLayers(func::FuncOp loss) { return memory::Layers(loss).count(); }
 
+int64_t countKinds(func::FuncOp loss) {
+  Chain chain(loss);
+  std::set<std::string> kinds;
+  for (const Layer &layer : chain.all())
+    kinds.insert(layer.kind);
+  return chain.isWhole() ? static_cast<int64_t>(kinds.size()) : 0;
+}
+
 bool keepLayers(func::FuncOp loss, int64_t count,
                 const std::set<std::string> &named) {
   Chain chain(loss);

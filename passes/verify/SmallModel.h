@@ -39,6 +39,8 @@ void resize(mlir::ModuleOp model, const SmallSizes &sizes);
 
 /// Layers of `loss`, and what tells kinds of them apart.
 int64_t countLayers(mlir::func::FuncOp loss);
+/// 0 where layers are not a chain, as for keepLayers.
+int64_t countKinds(mlir::func::FuncOp loss);
 
 /// Leaves out layers until `count` are left, of each kind one if possible. The
 /// last always stays, and so do those with a parameter of `named`. Layers are

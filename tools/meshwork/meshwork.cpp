@@ -1,5 +1,5 @@
-// meshwork compile | import | explain | verify | schedule | checkpoint: what a
-// user types.
+// meshwork compile | import | explain | verify | schedule | tune | checkpoint:
+// what a user types.
 #include "lib/Spec/Diagnostic.h"
 #include "lib/Spec/ScheduleNames.h"
 #include "runtime/io/Streams.h"
@@ -12,6 +12,7 @@
 #include "tools/meshwork/driver/Schedule.h"
 #include "tools/meshwork/driver/Tokenize.h"
 #include "tools/meshwork/driver/VerifyRun.h"
+#include "tools/meshwork/tune/Tune.h"
 
 namespace {
 using namespace meshwork::driver;
@@ -46,6 +47,11 @@ constexpr const char *scheduleExamples = R"(Examples:
   meshwork schedule zb-h1 --stages 4 --microbatches 8
   meshwork schedule own.csv --costs costs.toml --svg own.svg
   meshwork schedule auto --stages 4 --microbatches 8 --memory 6 --transfers --in-order)";
+
+constexpr const char *tuneExamples = R"(Examples:
+  meshwork tune config.json --ranks 64 --machine h100x8 --global 512 --sequence 8192 -o best.toml
+  meshwork tune config.json --ranks 64,128,256 --machine h100x8 --global 512 --sequence 8192
+  meshwork tune config.json --ranks 64 --machine h100x8 --global 512 --sequence 8192 --axis tp=8 --fixed zero.stage=1)";
 
 void addCompile(CLI::App &app, CompileOptions &options) {
   CLI::App *command =
@@ -237,6 +243,64 @@ CLI::App *addSchedule(CLI::App &app, ScheduleOptions &options) {
   return command;
 }
 
+CLI::App *addTune(CLI::App &app, meshwork::tune::TuneOptions &options) {
+  CLI::App *command = app.add_subcommand(
+      "tune", "Find the spec with the fastest step on so many ranks");
+  command->footer(tuneExamples);
+  command
+      ->add_option("model", options.model,
+                   "a model (.mlir), a Hugging Face config.json, or the "
+                   "folder of a repository or of a Hub snapshot")
+      ->required();
+  command
+      ->add_option("--ranks", options.ranks,
+                   "how many ranks; of several numbers, each is searched")
+      ->required()
+      ->delimiter(',')
+      ->transform(meshwork::cli::wholeNumber(1, 1 << 20));
+  command
+      ->add_option("--machine", options.machine,
+                   "what time is estimated for, as target.machine of a spec")
+      ->required()
+      ->check(meshwork::cli::notEmpty());
+  auto addCount = [&](const char *option, uint32_t &value, const char *text) {
+    command->add_option(option, value, text)
+        ->required()
+        ->transform(meshwork::cli::wholeNumber(1, INT32_MAX));
+  };
+  addCount("--global", options.global, "sequences of a step: batch.global");
+  addCount("--sequence", options.sequence,
+           "tokens of a sequence: batch.sequence");
+  command
+      ->add_option("--fixed", options.fixed,
+                   "a key of the spec that is not searched: section.key=value")
+      ->allow_extra_args(false);
+  command
+      ->add_option("--axis", options.axes,
+                   "the size of an axis (pp, dp, ep, cp, tp), like dp=8")
+      ->allow_extra_args(false);
+  command
+      ->add_option_function<std::string>(
+          "--within",
+          [&options](const std::string &text) {
+            options.within = std::stod(text) / 100;
+          },
+          "also list all specs that take at most so many percent longer than "
+          "the best, like 5%")
+      ->check(CLI::Validator(
+          [](std::string &text) {
+            if (text.ends_with("%"))
+              text.pop_back();
+            return meshwork::cli::numberFromZero()(text);
+          },
+          ""));
+  command->add_option("-o,--output", options.output,
+                      "the spec to write, TOML; of several numbers of ranks "
+                      "one each: best.toml becomes best-64.toml");
+  command->add_flag("--json", options.json, "one JSON object");
+  return command;
+}
+
 /// `checkpoint` has commands of its own.
 struct CheckpointOptions {
   CLI::App *command = nullptr;
@@ -337,6 +401,8 @@ int main(int argc, char **argv) {
   CLI::App *schedules = addSchedule(app, scheduleOptions);
   TokenizeOptions tokenizeOptions;
   CLI::App *tokens = addTokenize(app, tokenizeOptions);
+  meshwork::tune::TuneOptions tuneOptions;
+  CLI::App *tuning = addTune(app, tuneOptions);
   CheckpointOptions checkpointOptions;
   addCheckpoint(app, checkpointOptions);
   if (!namesCommand(app, argc, argv))
@@ -353,6 +419,8 @@ int main(int argc, char **argv) {
     return schedule(scheduleOptions);
   if (tokens->parsed())
     return tokenize(tokenizeOptions);
+  if (tuning->parsed())
+    return meshwork::tune::tune(tuneOptions);
   if (checkpointOptions.command->parsed())
     return runCheckpoint(checkpointOptions);
   return app.got_subcommand("explain") ? explainPlan(explainOptions)

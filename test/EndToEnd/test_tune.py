@@ -1,0 +1,100 @@
+"""`meshwork tune`: what it finds is what a loop over `compile --estimate` finds."""
+import itertools
+import json
+import unittest
+
+import shell
+
+MODEL = "examples/llama-tiny.json"
+ASKED = ("--machine", "h100x8", "--global", "8", "--sequence", "64")
+
+
+class Tune(unittest.TestCase):
+    cost_s = 30
+
+    def setUp(self):
+        self.space = shell.Shell()
+        self.addCleanup(self.space.close)
+
+    def tune(self, *options, ranks=4, model=MODEL):
+        return self.space.run("meshwork", "tune", model, "--ranks", ranks, *ASKED, *options)
+
+    def found(self, *options, **more):
+        done = self.tune("--json", *options, **more)
+        self.assertEqual(done.returncode, 0, done.stderr)
+        return json.loads(done.stdout)["found"][0]
+
+    def estimate(self, spec):
+        done = self.space.run("meshwork", "compile", MODEL, "--spec", spec, "--estimate", "--json")
+        return json.loads(done.stdout) if done.returncode == 0 else None
+
+    def exhaustive(self, meshes):
+        """Milliseconds of each spec that compiles, by a loop that knows nothing of the search."""
+        steps = {}
+        for axes, stage, micro in itertools.product(meshes, (0, 1, 2), (1, 2, 4, 8)):
+            self.space.write("s.toml", f"[mesh]\naxes = {json.dumps(axes)}\n[batch]\nglobal = 8\nmicro = {micro}\n"
+                             f"sequence = 64\n[zero]\nstage = {stage}\n[shard]\nresidual_sequence = []\n[recompute]\n"
+                             'policy = "selective"\n[target]\ndevice = "cuda"\nmachine = "h100x8"\n')
+            if told := self.estimate("s.toml"):
+                steps[(tuple(axes), stage, micro)] = told["estimate"]["step_ms"]
+        return steps
+
+    def test_it_finds_what_a_loop_finds(self):
+        meshes = (["dp=4"], ["dp=2", "tp=2"], ["tp=4"])
+        steps = self.exhaustive(meshes)
+        found = self.found("--axis", "pp=1", "--axis", "cp=1", "--fixed", "recompute.policy=selective", "--fixed",
+                           "shard.residual_sequence=[]", "--fixed", "zero.reduce=microbatch")
+        # zero.reduce has no meaning below stage 2; there it is the loop's default.
+        self.assertGreater(len(steps), 10)
+        stage2 = min(ms for (_, stage, _), ms in steps.items() if stage == 2)
+        self.assertEqual(found["best"][0]["step_ms"], stage2)
+        whole = self.found("--axis", "pp=1", "--axis", "cp=1", "--fixed", "recompute.policy=selective", "--fixed",
+                           "shard.residual_sequence=[]")
+        self.assertLessEqual(whole["best"][0]["step_ms"], min(steps.values()))
+
+    def test_no_plan_is_below_its_bound(self):
+        found = self.found("--axis", "pp=2", "--axis", "cp=1", "--axis", "tp=1", "--fixed", "zero.stage=0",
+                           "--fixed", "pipeline.schedule=1f1b", "--within", "1000%")
+        self.assertGreater(len(found["best"]), 5)
+        for row in found["best"]:
+            self.assertLessEqual(row["bound_ms"], row["step_ms"], row["name"])
+
+    def test_the_spec_keeps_the_promise(self):
+        done = self.tune("--axis", "dp=4", "--fixed", "zero.stage=1", "-o", "best.toml")
+        self.assertEqual(done.returncode, 0, done.stderr)
+        best = self.found("--axis", "dp=4", "--fixed", "zero.stage=1")["best"][0]
+        told = self.estimate("best.toml")
+        self.assertEqual(told["estimate"]["step_ms"], best["step_ms"])
+        self.assertEqual(told["memory_per_rank_bytes"]["peak"], best["memory_per_rank_bytes"])
+        self.assertIn("stage = 1", self.space.read("best.toml"))
+        self.assertIn("Not tried:", done.stdout)
+
+    def test_what_is_usual_is_told_also_where_it_does_not_fit(self):
+        done = self.tune("--axis", "dp=4", "--fixed", "zero.stage=0", "--fixed", "expect.memory_per_rank=1 MiB",
+                         "-o", "best.toml")
+        self.assertEqual(done.returncode, shell.SPEC, done.stdout)
+        self.assertRegex(done.stdout, r"plain data parallelism .* does not fit: .* too much")
+        self.assertRegex(done.stderr, r"no spec fits the 1.00 MiB of expect.memory_per_rank; nearest comes dp=4, .* too much")
+        self.assertFalse((self.space.path / "best.toml").exists())
+
+    def test_odd_numbers(self):
+        """One rank; seven, which divide neither the batch nor heads, but share sequences; more stages than layers."""
+        self.assertEqual(self.found("--fixed", "recompute.policy=none", ranks=1)["best"][0]["name"].split(",")[0], "one rank")
+        few = self.found("--fixed", "recompute.policy=none", "--fixed", "batch.micro=8", "--fixed", "zero.stage=0", ranks=7)
+        self.assertEqual(few["best"][0]["name"].split(",")[0], "cp=7")
+        done = self.tune("--axis", "pp=8", "--fixed", "recompute.policy=none", "--fixed", "batch.micro=1", ranks=8)
+        self.assertEqual(done.returncode, shell.SPEC, done.stdout)
+        self.assertRegex(done.stderr, "no spec is legal; most are refused for this: .* 8 stages")
+
+    def test_mistakes(self):
+        for options, needle in ((("--axis", "xp=2"), "expected pp, dp, ep, cp or tp"),
+                                (("--fixed", "mesh.axes=[]"), "--ranks and --axis"),
+                                (("--fixed", "zero.stag=1"), "zero.stage"),
+                                (("--fixed", "zero"), "expected section.key=value")):
+            done = self.tune(*options)
+            self.assertNotEqual(done.returncode, 0, options)
+            self.assertIn(needle, done.stderr)
+
+
+if __name__ == "__main__":
+    unittest.main()

@@ -1,0 +1,44 @@
+// What no plan of a choice can take less than, without compiling it. Nothing
+// here is more than a plan's own figures (test/EndToEnd/test_tune.py compares),
+// so what is left out for it is not the best.
+#pragma once
+
+#include "lib/Cost/Machine.h"
+#include "lib/Spec/Spec.h"
+#include "tools/meshwork/tune/Body.h"
+#include "tools/meshwork/tune/Choice.h"
+#include "tools/meshwork/tune/Facts.h"
+
+namespace meshwork::tune {
+
+class Bound {
+public:
+  /// `spec` has the keys that are no part of the choices.
+  Bound(const spec::Spec &spec, const Facts &facts);
+
+  /// Seconds of a step: all flops of the model, shared evenly, at the rates of
+  /// work without limit of size, and how long a pipeline takes to fill.
+  double seconds(const Choice &choice) const;
+  /// Bytes of the rank that needs most: weights, gradients and what the
+  /// optimizer keeps, shared evenly.
+  double bytes(const Choice &choice) const;
+  /// Of a choice whose ranks need at least so many seconds for a sequence
+  /// (Bodies::rankSeconds).
+  double seconds(const Choice &choice, double rankSeconds) const;
+  /// The same once its body was compiled: what a rank computes and moves within
+  /// a layer, and what its layers keep, without what else it moves.
+  double seconds(const Choice &choice, const Body &body) const;
+  double bytes(const Choice &choice, const Body &body) const;
+
+private:
+  double microbatches(const Choice &choice) const;
+  double ofPipeline(const Choice &choice, double ofMicrobatch) const;
+
+  double ofSequence; // seconds of one on one rank
+  double parameters;
+  double weights, states, gradients; // bytes of a parameter
+  int64_t layers;
+  uint32_t global;
+};
+
+} // namespace meshwork::tune

@@ -1,0 +1,44 @@
+// One point of the space that `meshwork tune` searches: what it writes into a
+// spec, and what it is called in a table.
+#pragma once
+
+#include <cstdint>
+#include <string>
+#include <string_view>
+#include <utility>
+#include <vector>
+
+namespace meshwork::tune {
+
+/// Words are those of a spec; "" leaves a key out. They live as long as the
+/// Specs that the choice was made with.
+struct Choice {
+  uint32_t pp = 1, dp = 1, ep = 1, cp = 1, tp = 1; // axes, outermost first
+  uint32_t micro = 1;         // sequences of a microbatch on a rank
+  uint32_t virtualStages = 0; // 0: the schedule's own
+  uint8_t zeroStage = 0;
+  bool sequenceParallel = false; // shard.residual_sequence = ["tp"]
+  std::string_view gathered;     // zero.gathered
+  std::string_view reduce;       // zero.reduce
+  std::string_view method;       // context.method
+  std::string_view layout;       // context.layout
+  std::string_view exchange;     // experts.exchange
+  std::string_view schedule;     // pipeline.schedule
+  std::string_view recompute;    // recompute.policy
+
+  uint64_t ranks() const { return uint64_t{pp} * dp * ep * cp * tp; }
+  /// Ranks that split the batch.
+  uint64_t dataParallel() const { return uint64_t{dp} * ep; }
+  bool operator==(const Choice &) const = default;
+};
+
+/// Keys of a spec and their values as TOML.
+using Settings = std::vector<std::pair<std::string, std::string>>;
+
+/// What a choice says of a spec, in the order of the sections.
+Settings settingsOf(const Choice &choice);
+
+/// "pp=2 dp=4 tp=8 sp, ZeRO-1, 1f1b, micro 1, selective"
+std::string nameOf(const Choice &choice);
+
+} // namespace meshwork::tune

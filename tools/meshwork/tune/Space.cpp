@@ -1,0 +1,267 @@
+#include "tools/meshwork/tune/Space.h"
+
+#include "lib/Spec/Keys.h"
+#include "lib/Spec/Words.h"
+#include "meshwork/Text/Escape.h"
+#include "tools/meshwork/driver/Files.h"
+
+#include <algorithm>
+
+namespace meshwork::tune {
+namespace {
+
+constexpr const char *axisNames[] = {"pp", "dp", "ep", "cp", "tp"};
+
+std::vector<uint32_t> divisorsOf(uint32_t number) {
+  std::vector<uint32_t> divisors;
+  for (uint64_t one = 1; one * one <= number; ++one)
+    if (number % one == 0) {
+      divisors.push_back(static_cast<uint32_t>(one));
+      if (one * one != number)
+        divisors.push_back(static_cast<uint32_t>(number / one));
+    }
+  std::sort(divisors.begin(), divisors.end());
+  return divisors;
+}
+
+/// All that a key takes.
+template <typename E> std::vector<const char *> textsOf() {
+  std::vector<const char *> texts;
+  for (const spec::Word<E> &word : spec::words<E>())
+    texts.push_back(word.text);
+  return texts;
+}
+} // namespace
+
+int readAxes(const std::vector<std::string> &texts, AxisSizes &sizes) {
+  for (const std::string &text : texts) {
+    std::string expected;
+    std::optional<spec::Axis> axis = spec::parseAxis(text, expected);
+    bool isKnown = axis && std::find(std::begin(axisNames), std::end(axisNames),
+                                     axis->name) != std::end(axisNames);
+    if (!isKnown)
+      return driver::report(absl::InvalidArgumentError(
+          "--axis: found " + quote(text) +
+          ", expected pp, dp, ep, cp or tp and its size, like dp=8"));
+    sizes[axis->name] = axis->size;
+  }
+  return driver::ok;
+}
+
+std::vector<Choice> Space::all() {
+  std::vector<Choice> choices;
+  addAxes([&](Choice choice) { choices.push_back(choice); });
+  return choices;
+}
+
+std::vector<uint32_t> Space::sizesOf(const char *axis, uint32_t rest) const {
+  auto given = sizes.find(axis);
+  if (given == sizes.end())
+    return divisorsOf(rest);
+  return rest % given->second == 0 ? std::vector{given->second}
+                                   : std::vector<uint32_t>();
+}
+
+Space::Words Space::wordsOf(const char *key, Words words) const {
+  if (const std::string *fixed = specs.fixedValue(key))
+    return {fixed->c_str()};
+  return words;
+}
+
+std::vector<uint32_t> Space::numbersOf(const char *key,
+                                       std::vector<uint32_t> numbers) const {
+  const std::string *fixed = specs.fixedValue(key);
+  if (!fixed)
+    return numbers;
+  // What is no number is refused with every spec.
+  return {static_cast<uint32_t>(std::strtoul(fixed->c_str(), nullptr, 10))};
+}
+
+void Space::addAxes(const Use &use) {
+  Choice choice;
+  auto splitsExperts = [&](uint32_t size) {
+    return size == 1 || facts.hasExperts || sizes.count("ep");
+  };
+  for (uint32_t pp : sizesOf("pp", ranks))
+    for (uint32_t tp : sizesOf("tp", ranks / pp))
+      for (uint32_t cp : sizesOf("cp", ranks / pp / tp))
+        for (uint32_t ep : sizesOf("ep", ranks / pp / tp / cp)) {
+          uint32_t dp = ranks / pp / tp / cp / ep;
+          auto given = sizes.find("dp");
+          if ((given != sizes.end() && given->second != dp) ||
+              !splitsExperts(ep))
+            continue;
+          choice.pp = pp;
+          choice.tp = tp;
+          choice.cp = cp;
+          choice.ep = ep;
+          choice.dp = dp;
+          addMicro(choice, use);
+        }
+}
+
+void Space::addMicro(Choice choice, const Use &use) {
+  uint64_t parts = choice.dataParallel();
+  // What does not divide is refused with a microbatch of one, and says so.
+  std::vector<uint32_t> numbers = {1};
+  if (global % parts == 0)
+    numbers = divisorsOf(static_cast<uint32_t>(global / parts));
+  for (uint32_t micro : numbersOf("batch.micro", numbers)) {
+    choice.micro = micro;
+    addSequence(choice, use);
+  }
+}
+
+void Space::addSequence(Choice choice, const Use &use) {
+  bool isFixed = specs.fixedValue("shard.residual_sequence");
+  for (bool parallel : {true, false}) {
+    if (parallel && (choice.tp == 1 || isFixed))
+      continue;
+    choice.sequenceParallel = parallel;
+    addContext(choice, use);
+  }
+}
+
+void Space::addContext(Choice choice, const Use &use) {
+  if (choice.cp == 1)
+    return addExperts(choice, use);
+  for (const char *method :
+       wordsOf("context.method", {"gathered", "ulysses", "ring"}))
+    for (const char *layout :
+         wordsOf("context.layout", textsOf<layout::DimLayout>())) {
+      choice.method = method;
+      choice.layout = layout;
+      addExperts(choice, use);
+    }
+}
+
+void Space::addExperts(Choice choice, const Use &use) {
+  if (choice.ep == 1)
+    return addZero(choice, use);
+  for (const char *exchange :
+       wordsOf("experts.exchange", {"gathered", "all_to_all"})) {
+    choice.exchange = exchange;
+    addZero(choice, use);
+  }
+}
+
+/// There is something to split where several ranks have the same weights.
+void Space::addZero(Choice choice, const Use &use) {
+  bool isCopied = choice.dp * choice.cp > 1;
+  for (uint32_t stage :
+       numbersOf("zero.stage", isCopied ? std::vector<uint32_t>{0, 1, 2, 3}
+                                        : std::vector<uint32_t>{0})) {
+    choice.zeroStage = static_cast<uint8_t>(stage);
+    choice.gathered = "";
+    if (stage != 3) {
+      addReduce(choice, use);
+      continue;
+    }
+    for (const char *gathered : wordsOf("zero.gathered", {"free", "keep"})) {
+      choice.gathered = gathered;
+      addReduce(choice, use);
+    }
+  }
+}
+
+void Space::addReduce(Choice choice, const Use &use) {
+  uint64_t ofStep = choice.dataParallel() * choice.micro;
+  if (choice.zeroStage < 2 || ofStep == global)
+    return addSchedule(choice, use);
+  for (const char *reduce : wordsOf("zero.reduce", {"microbatch", "step"})) {
+    choice.reduce = reduce;
+    addSchedule(choice, use);
+  }
+}
+
+void Space::addSchedule(Choice choice, const Use &use) {
+  if (choice.pp == 1)
+    return addRecompute(choice, use);
+  for (const char *schedule :
+       wordsOf("pipeline.schedule", {"1f1b", "interleaved-1f1b", "zb-h1",
+                                     "zb-h2", "zb-v", "dualpipe-v"})) {
+    choice.schedule = schedule;
+    std::vector<uint32_t> numbers = {0};
+    if (schedule == std::string("interleaved-1f1b")) {
+      numbers = {2};
+      while (int64_t{choice.pp} * numbers.back() * 2 <= facts.layers)
+        numbers.push_back(numbers.back() * 2);
+    }
+    for (uint32_t stages : numbersOf("pipeline.virtual_stages", numbers)) {
+      choice.virtualStages = stages;
+      addRecompute(choice, use);
+    }
+  }
+}
+
+void Space::addRecompute(Choice choice, const Use &use) {
+  for (const char *policy :
+       wordsOf("recompute.policy", {"none", "selective", "full"})) {
+    choice.recompute = policy;
+    use(choice);
+  }
+}
+
+/// Whether it is within what --axis and --fixed leave.
+bool Space::mayBe(const Choice &choice) const {
+  for (auto [name, size] : {std::pair("pp", choice.pp),
+                            {"dp", choice.dp},
+                            {"ep", choice.ep},
+                            {"cp", choice.cp},
+                            {"tp", choice.tp}})
+    if (auto given = sizes.find(name);
+        given != sizes.end() && given->second != size)
+      return false;
+  for (auto [key, value] : settingsOf(choice))
+    if (const std::string *fixed = specs.fixedValue(key);
+        fixed && *fixed != value && '"' + *fixed + '"' != value)
+      return false;
+  return true;
+}
+
+std::vector<Space::Usual> Space::usual(uint32_t ranksPerNode) {
+  Choice plain;
+  plain.dp = ranks;
+  plain.recompute = "selective";
+  Choice sharded = plain;
+  if (ranks > 1) {
+    sharded.zeroStage = 3;
+    sharded.gathered = "free";
+  }
+  std::vector<Usual> usual = {{"plain data parallelism", {plain}},
+                              {"ZeRO-3 over all ranks", {sharded}}};
+  usual.push_back({"Megatron's defaults", {}});
+  // All of a node is tensor parallel, as few stages as fit.
+  uint32_t tp = 1;
+  for (uint32_t size : divisorsOf(ranks))
+    if (size <= ranksPerNode)
+      tp = size;
+  for (uint32_t pp : divisorsOf(ranks / tp)) {
+    Choice choice = plain;
+    choice.tp = tp;
+    choice.sequenceParallel = tp > 1;
+    choice.pp = pp;
+    choice.schedule = pp > 1 ? "1f1b" : "";
+    choice.dp = ranks / tp / pp;
+    choice.zeroStage = choice.dp > 1 ? 1 : 0;
+    usual.back().choices.push_back(choice);
+  }
+  for (Usual &one : usual)
+    std::erase_if(one.choices,
+                  [&](const Choice &choice) { return !mayBe(choice); });
+  return usual;
+}
+
+std::vector<std::string> Space::leftOut() {
+  return {
+      "axes in another order than pp, dp, ep, cp, tp, or two axes for one use",
+      "zero.axes but dp and cp, and lists of zero.gathered",
+      "pipeline.schedule \"gpipe\" (as 1f1b, with more memory), \"auto\" and "
+      "tables; virtual stages that are no power of two; pipeline.layers but "
+      "\"auto\"",
+      "recompute.policy \"offload\" and \"auto\", offload.*",
+      "context.method of several axes; shard.* but residual_sequence",
+      "precision, overlap, experts.bound: what --fixed says, or the default"};
+}
+
+} // namespace meshwork::tune

@@ -1,0 +1,64 @@
+// All choices for a model on so many ranks, and what is no part of them.
+#pragma once
+
+#include "tools/meshwork/tune/Choice.h"
+#include "tools/meshwork/tune/Facts.h"
+#include "tools/meshwork/tune/Specs.h"
+
+#include <functional>
+#include <map>
+
+namespace meshwork::tune {
+
+/// Sizes that --axis gives, by name.
+using AxisSizes = std::map<std::string, uint32_t>;
+
+/// Reads "dp=8"; messages go to stderr, an exit code.
+int readAxes(const std::vector<std::string> &texts, AxisSizes &sizes);
+
+class Space {
+public:
+  Space(const Specs &specs, const Facts &facts, const AxisSizes &sizes,
+        uint32_t ranks, uint32_t global)
+      : specs(specs), facts(facts), sizes(sizes), ranks(ranks), global(global) {
+  }
+
+  /// Some of them no spec may say: lib/Spec and the compiler refuse these.
+  std::vector<Choice> all();
+  /// What everybody tries first, with its name. They may be outside of what
+  /// --axis and --fixed leave, and are then not among them.
+  struct Usual {
+    std::string name;
+    std::vector<Choice> choices; // the first that fits counts
+  };
+  std::vector<Usual> usual(uint32_t ranksPerNode);
+  /// What is never tried, a line each.
+  static std::vector<std::string> leftOut();
+
+private:
+  using Use = std::function<void(Choice)>;
+  using Words = std::vector<const char *>;
+  void addAxes(const Use &use);
+  void addMicro(Choice choice, const Use &use);
+  void addContext(Choice choice, const Use &use);
+  void addExperts(Choice choice, const Use &use);
+  void addSequence(Choice choice, const Use &use);
+  void addZero(Choice choice, const Use &use);
+  void addReduce(Choice choice, const Use &use);
+  void addSchedule(Choice choice, const Use &use);
+  void addRecompute(Choice choice, const Use &use);
+
+  std::vector<uint32_t> sizesOf(const char *axis, uint32_t rest) const;
+  /// `words`, or the one that --fixed gives the key.
+  Words wordsOf(const char *key, Words words) const;
+  std::vector<uint32_t> numbersOf(const char *key,
+                                  std::vector<uint32_t> numbers) const;
+  bool mayBe(const Choice &choice) const;
+
+  const Specs &specs;
+  const Facts &facts;
+  const AxisSizes &sizes;
+  uint32_t ranks, global;
+};
+
+} // namespace meshwork::tune

@@ -1,0 +1,54 @@
+// Choices as specs. What a spec may not say is found by lib/Spec alone.
+#pragma once
+
+#include "lib/Spec/Spec.h"
+#include "tools/meshwork/tune/Choice.h"
+#include "tools/meshwork/tune/Tune.h"
+
+#include <map>
+
+namespace meshwork::tune {
+
+class Specs {
+public:
+  explicit Specs(const TuneOptions &options) : options(options) {}
+
+  /// Looks at the options and the files that they name; messages go to stderr.
+  /// To be called first; an exit code.
+  int check();
+
+  /// The spec, with its files read. Absent where a diagnostic is an error.
+  spec::Result of(const Choice &choice);
+
+  /// The same with so many sequences a step.
+  spec::Result of(const Choice &choice, uint32_t global);
+  /// One rank and what --fixed says, as far as it means something there. A
+  /// step has one sequence.
+  spec::Result ofOneSequence();
+
+  /// The spec as TOML: what the choice and the options say, the rest being
+  /// defaults. A machine file's path begins in `folder`.
+  std::string textOf(const Choice &choice, const std::string &folder);
+
+  /// The value that --fixed gives a key, without quotes; null: none.
+  const std::string *fixedValue(const std::string &key) const;
+  /// The device of the machine.
+  spec::Device device() const { return machineDevice; }
+
+private:
+  int checkFixed();
+  int checkFixed(const std::string &key, const std::string &text);
+  int checkMachine();
+  void findPlain();
+  std::vector<std::string> ownOverrides() const;
+  std::vector<std::string> overridesOf(const Choice &choice) const;
+  spec::Result resolved(const std::vector<std::string> &overrides);
+
+  const TuneOptions &options;
+  std::map<std::string, std::string> fixed;
+  std::vector<std::string> plain; // those of --fixed that one rank may have
+  std::map<std::string, std::string> files; // texts by path
+  spec::Device machineDevice = spec::Device::cpu;
+};
+
+} // namespace meshwork::tune

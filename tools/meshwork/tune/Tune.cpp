@@ -1,0 +1,130 @@
+#include "tools/meshwork/tune/Tune.h"
+
+#include "lib/Explain/Estimate.h"
+#include "lib/Explain/Format.h"
+#include "meshwork/Text/Counted.h"
+#include "tools/meshwork/driver/Files.h"
+#include "tools/meshwork/tune/Cost.h"
+#include "tools/meshwork/tune/Report.h"
+#include "llvm/Support/raw_ostream.h"
+
+#include <filesystem>
+#include <thread>
+
+namespace meshwork::tune {
+namespace {
+
+using driver::ok;
+namespace fs = std::filesystem;
+
+class Tuning {
+public:
+  explicit Tuning(const TuneOptions &options)
+      : options(options), specs(options) {}
+
+  int run() {
+    for (auto step : {&Tuning::checkFiles, &Tuning::readModel})
+      if (int code = (this->*step)(); code != ok)
+        return code;
+    for (uint32_t ranks : options.ranks) {
+      all.emplace_back(
+          ranks, search(specs, facts, axes,
+                        {ranks, options.global, options.within, processes()}));
+      if (all.back().second.isInterrupted)
+        break;
+    }
+    return tell();
+  }
+
+private:
+  static size_t processes() {
+    return std::max(1u, std::thread::hardware_concurrency());
+  }
+
+  /// Of several numbers of ranks, each has a file: best.toml becomes
+  /// best-64.toml.
+  std::string outputFor(uint32_t ranks) const {
+    if (options.output.empty() || options.ranks.size() == 1)
+      return options.output;
+    fs::path path(options.output);
+    return (path.parent_path() /
+            (path.stem().string() + "-" + std::to_string(ranks) +
+             path.extension().string()))
+        .string();
+  }
+
+  int checkFiles() {
+    if (int code = readAxes(options.axes, axes); code != ok)
+      return code;
+    std::vector<runtime::FileUse> uses = {
+        {"the model", driver::modelFile(options.model)}};
+    for (uint32_t ranks : options.ranks)
+      if (!options.output.empty())
+        uses.push_back({"--output", outputFor(ranks), /*isWritten=*/true});
+    if (options.machine.ends_with(".toml"))
+      uses.push_back({"--machine", options.machine});
+    if (int code = driver::checkUses(uses); code != ok)
+      return code;
+    for (uint32_t ranks : options.ranks)
+      if (int code = options.output.empty()
+                         ? ok
+                         : driver::checkOutput(outputFor(ranks));
+          code != ok)
+        return code;
+    return specs.check();
+  }
+
+  int readModel() {
+    int code = ok;
+    std::optional<std::string> text = driver::readModel(options.model, code);
+    if (!text)
+      return code;
+    return readFacts(*text, driver::modelFile(options.model),
+                     specs.ofOneSequence(), facts);
+  }
+
+  int tell() {
+    std::string text;
+    if (options.json)
+      text = jsonOf(all);
+    for (const auto &[ranks, found] : all)
+      if (!options.json)
+        text += textOf(found, {ranks, options.within});
+    if (options.ranks.size() > 1 && !options.json)
+      text += scalingText(all);
+    int code = driver::writeOut(text);
+    for (const auto &[ranks, found] : all)
+      if (int wrong = write(ranks, found); code == ok)
+        code = wrong;
+    return code;
+  }
+
+  int write(uint32_t ranks, const Found &found) {
+    if (found.rows.empty()) {
+      llvm::errs() << "meshwork: error: " << counted(ranks, "rank") << ": "
+                   << whyNone(found) << "\n";
+      return driver::badSpec;
+    }
+    if (options.output.empty())
+      return ok;
+    const Costed &best = found.rows[0].costed;
+    std::string path = outputFor(ranks);
+    std::string text =
+        "# By meshwork tune: " + explain::timeText(best.seconds) + " a step, " +
+        explain::bytesText(best.bytes) + " a rank.\n" +
+        specs.textOf(found.rows[0].choice,
+                     fs::path(path).parent_path().string());
+    return driver::writeFile(path, text);
+  }
+
+  const TuneOptions &options;
+  Specs specs;
+  AxisSizes axes;
+  Facts facts;
+  std::vector<std::pair<uint32_t, Found>> all;
+};
+} // namespace
+
+int tune(const TuneOptions &options) { return Tuning(options).run(); }
+
+} // namespace meshwork::tune
