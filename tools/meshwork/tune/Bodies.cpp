@@ -65,6 +65,30 @@ std::vector<Choice> Bodies::simplerOf(const Choice &body) const {
   return simpler;
 }
 
+double Bodies::keptOfLayer(size_t which) const {
+  const OfBody &one = all[which];
+  if (one.measured)
+    return one.measured->keptOfLayer;
+  if (one.body.micro == 1)
+    return 0;
+  Choice smaller = one.body;
+  uint32_t parts = primeOf(smaller.micro);
+  smaller.micro /= parts;
+  uint32_t microbatches = one.global / (one.body.ep * one.body.micro);
+  auto found = known.find(keyOf(smaller, microbatches));
+  return found == known.end() ? 0 : parts * keptOfLayer(found->second);
+}
+
+size_t Bodies::simplest(size_t which) const {
+  const OfBody &one = all[which];
+  uint32_t microbatches = one.global / (one.body.ep * one.body.micro);
+  for (const Choice &simpler : simplerOf(one.body))
+    if (auto found = known.find(keyOf(simpler, microbatches));
+        found != known.end())
+      return simplest(found->second);
+  return which;
+}
+
 double Bodies::rankSeconds(size_t which) {
   least.resize(all.size(), -1);
   if (least[which] >= 0)

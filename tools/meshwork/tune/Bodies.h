@@ -32,6 +32,11 @@ public:
   /// ranks beside it, is computed no slower for each of its tokens, and moves
   /// no more.
   double rankSeconds(size_t which);
+  /// What a layer keeps at least: as measured, or in proportion to a smaller
+  /// microbatch that was; 0 where none was.
+  double keptOfLayer(size_t which) const;
+  /// The one that tells of it and of most others: what does least for a token.
+  size_t simplest(size_t which) const;
   void note(size_t which, Body body) {
     all[which].measured = std::move(body);
     least.assign(all.size(), -1);

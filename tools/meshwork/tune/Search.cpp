@@ -67,14 +67,19 @@ private:
     for (size_t i = 0; i < choices.size(); ++i)
       if (fitsByBound(i, bounds->bytes(choices[i])))
         bodies.add(choices[i], i);
+    isStarted.assign(bodies.size(), false);
     for (size_t i = 0; i < bodies.size(); ++i)
       nodes.push({boundOfBody(i), true, i});
   }
 
+  /// Of its choices that may fit; infinite where none may.
   double boundOfBody(size_t which) {
     double least = infinity, seconds = bodies.rankSeconds(which);
+    Body known{Costed::done, "", 0, bodies.keptOfLayer(which)};
     for (size_t member : bodies[which].members)
-      least = std::min(least, bounds->seconds(choices[member], seconds));
+      if (double bytes = bounds->bytes(choices[member], known);
+          found.limit == 0 || bytes <= static_cast<double>(found.limit))
+        least = std::min(least, bounds->seconds(choices[member], seconds));
     return least;
   }
 
@@ -180,14 +185,27 @@ private:
   /// What other bodies told since then may have raised its bound.
   bool startBody(const Node &node) {
     if (double bound = boundOfBody(node.which); bound > node.bound) {
-      nodes.push({bound, true, node.which});
+      if (bound == infinity)
+        found.tooLarge += bodies[node.which].members.size();
+      else
+        nodes.push({bound, true, node.which});
       return false;
     }
-    const OfBody &of = bodies[node.which];
+    // Before all others the one that tells most of them.
+    size_t first = bodies.simplest(node.which);
+    if (first != node.which && !isStarted[first]) {
+      nodes.push(node);
+      return start(first, node.bound);
+    }
+    return !isStarted[node.which] && start(node.which, node.bound);
+  }
+
+  bool start(size_t which, double bound) {
+    isStarted[which] = true;
     std::string why =
-        startTask({Task::ofBody, node.which, of.body, node.bound});
+        startTask({Task::ofBody, which, bodies[which].body, bound});
     if (!why.empty()) // Not of its choices: they tell why themselves.
-      addChoices(node.which, nullptr);
+      addChoices(which, nullptr);
     return why.empty();
   }
 
@@ -294,6 +312,7 @@ private:
   cost::Machine machine;
   std::vector<Choice> choices;
   Bodies bodies;
+  std::vector<bool> isStarted; // by body
   std::priority_queue<Node, std::vector<Node>, std::greater<>> nodes;
   std::vector<Task> tasks;
   std::vector<std::vector<Choice>> pending; // of usual ones
