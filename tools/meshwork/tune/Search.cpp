@@ -169,14 +169,23 @@ private:
     });
   }
 
-  /// Fills the workers; whether something was started.
+  using Nodes = std::priority_queue<Node, std::vector<Node>, std::greater<>>;
+  bool isWanted(const Nodes &queue) const {
+    return !queue.empty() && queue.top().bound < mostSeconds();
+  }
+
+  /// Fills the workers; whether something was started. Bodies and choices take
+  /// turns, so that an early Ctrl-C finds something good.
   bool startNext() {
     bool isAny = false;
-    while (!workers.isFull() && !nodes.empty() && !meter.isInterrupted() &&
-           nodes.top().bound < mostSeconds()) {
-      Node node = nodes.top();
-      nodes.pop();
-      isAny |= node.isBody ? startBody(node) : startChoice(node);
+    while (!workers.isFull() && !meter.isInterrupted() &&
+           (isWanted(nodes) || isWanted(ready))) {
+      isTurnOfChoices = !isTurnOfChoices;
+      bool isChoice = isWanted(ready) && (isTurnOfChoices || !isWanted(nodes));
+      Nodes &queue = isChoice ? ready : nodes;
+      Node node = queue.top();
+      queue.pop();
+      isAny |= isChoice ? startChoice(node) : startBody(node);
       tellProgress();
     }
     return isAny;
@@ -225,9 +234,9 @@ private:
     for (size_t member : bodies[which].members) {
       const Choice &choice = choices[member];
       if (!body)
-        nodes.push({bounds->seconds(choice), false, member});
+        ready.push({bounds->seconds(choice), false, member});
       else if (fitsByBound(member, bounds->bytes(choice, *body)))
-        nodes.push({bounds->seconds(choice, *body), false, member});
+        ready.push({bounds->seconds(choice, *body), false, member});
     }
   }
 
@@ -287,12 +296,15 @@ private:
 
   void finish() {
     found.isInterrupted = meter.isInterrupted();
-    found.bound = nodes.empty() ? best : std::min(nodes.top().bound, best);
+    found.bound = best;
+    for (Nodes *queue : {&nodes, &ready})
+      for (; !queue->empty(); queue->pop()) {
+        const Node &top = queue->top();
+        found.bound = std::min(found.bound, top.bound);
+        found.tooSlow += top.isBody ? bodies[top.which].members.size() : 1;
+      }
     if (found.bound == infinity)
       found.bound = 0;
-    for (; !nodes.empty(); nodes.pop())
-      found.tooSlow +=
-          nodes.top().isBody ? bodies[nodes.top().which].members.size() : 1;
     std::sort(found.rows.begin(), found.rows.end(),
               [](const Row &a, const Row &b) {
                 return std::pair(a.costed.seconds, a.costed.bytes) <
@@ -313,7 +325,8 @@ private:
   std::vector<Choice> choices;
   Bodies bodies;
   std::vector<bool> isStarted; // by body
-  std::priority_queue<Node, std::vector<Node>, std::greater<>> nodes;
+  Nodes nodes, ready;          // bodies; choices whose body is known
+  bool isTurnOfChoices = false;
   std::vector<Task> tasks;
   std::vector<std::vector<Choice>> pending; // of usual ones
   std::pair<double, size_t> smallest{infinity, 0};
