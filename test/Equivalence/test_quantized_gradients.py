@@ -1,5 +1,6 @@
 """Gradients that are reduced in 8 or 4 bits (zero.gradients): no element is further off than half of the scales of its
 blocks, on each rank one; what is not rounded stays as it is, copies stay equal, and training goes on as well."""
+import re
 import unittest
 
 import numpy as np
@@ -143,6 +144,21 @@ class QuantizedGradients(Agreement):
             losses[how] = np.mean(run.losses[-10:])
         for how, limit in (("int8", 0.01), ("int4", 0.03)):
             self.assertAlmostEqual(losses[how] / losses["precision"], 1, delta=limit, msg=str(losses))
+
+    def test_a_norm_that_is_no_number_ends_the_run(self):
+        """The head's gradient is about 1e38, while the loss is a number: the words are those that it has without."""
+        weights = {name: np.array(weight.detach().numpy()) for name, weight in self.random_weights(LLAMA).items()}
+        weights["model.norm.weight"][:] = 3e37
+        weights["lm_head.weight"] *= np.float32(1e-37)
+        init, said = self.space.save_weights(weights), []
+        for how in ("precision", "int8", "int4"):
+            plan = self.space.compile(LLAMA, self.spec(["dp=2"], {"stage": 2, "gradients": how}))
+            done = self.space.call("meshwork-run", plan, "--data", self.space.tokens(self.corpus), "--data-type", "u16",
+                                   "--steps", 1, "--init", init)
+            self.assertEqual(done.returncode, 65, done.stderr)
+            said.append(re.sub(r'"t\d+"', "a buffer", done.stderr.splitlines()[-1]))
+        self.assertRegex(said[0], "gradient norm")
+        self.assertEqual(len(set(said)), 1, said)
 
     def test_resumes_with_and_without(self):
         init, folder = self.space.save_weights(self.random_weights(LLAMA)), self.space.file("")
