@@ -1,5 +1,5 @@
 """Gradients that are reduced in 8 or 4 bits (zero.gradients): no element is further off than half of the scales of its
-blocks, on each rank one; what is not rounded stays as it is, copies stay equal, and training goes on as well."""
+blocks, on each rank one; what is not rounded stays as it is, and training goes on as well."""
 import re
 import unittest
 
