@@ -104,6 +104,9 @@ void setHead(::mlir::Operation *op);
 /// For `made`, which some pass inserts because of `op`: it is of the same pass,
 /// layer and stage, and of the step if that is.
 void inheritFacts(::mlir::Operation *op, ::mlir::Operation *made);
+/// The same of all that was made in front of `op` since `before` stood there;
+/// null: nothing did.
+void inheritFactsSince(::mlir::Operation *before, ::mlir::Operation *op);
 /// Whether the attribute of this name says where an op belongs, not what it is.
 bool isFact(::llvm::StringRef attribute);
 /// The launcher's input in an argument of @loss or @microbatch, in the words of

@@ -130,6 +130,13 @@ void inheritFacts(Operation *op, Operation *made) {
     setOfStep(made);
 }
 
+void inheritFactsSince(Operation *before, Operation *op) {
+  for (Operation *made = before ? before->getNextNode()
+                                : &op->getBlock()->front();
+       made != op; made = made->getNextNode())
+    inheritFacts(op, made);
+}
+
 static FunctionOpInterface functionOf(BlockArgument argument) {
   return cast<FunctionOpInterface>(argument.getOwner()->getParentOp());
 }

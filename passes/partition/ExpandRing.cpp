@@ -216,10 +216,7 @@ SmallVector<Value> expandRing(AttentionOpInterface op, mesh::MeshAttr attr,
                               int64_t size) {
   Operation *before = op->getPrevNode();
   SmallVector<Value> results = Expansion(op, attr, mesh, axes, size).run();
-  for (Operation *made = before ? before->getNextNode()
-                                : &op->getBlock()->front();
-       made != op; made = made->getNextNode())
-    inheritFacts(op, made);
+  inheritFactsSince(before, op);
   return results;
 }
 

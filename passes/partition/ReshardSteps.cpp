@@ -53,10 +53,7 @@ Value ReshardSteps::build(mesh::ReshardOp op, Value input, const Step &step,
   } else {
     value = collective(op, value, step, type);
   }
-  for (Operation *made = before ? before->getNextNode()
-                                : &op->getBlock()->front();
-       made != op; made = made->getNextNode())
-    inheritFacts(op, made);
+  inheritFactsSince(before, op);
   return value;
 }
 

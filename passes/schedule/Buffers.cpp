@@ -64,6 +64,11 @@ Place Buffers::persistent(const Twine &name, BufferKind kind,
   return make(name, kind, true, shape, element, 0, mayGrow);
 }
 
+Place Buffers::reducedGradient(RankedTensorType type) {
+  return persistent("reduced gradient", BufferKind::gradients, type.getShape(),
+                    type.getElementType());
+}
+
 Place Buffers::copyOfWeight(Value value) {
   auto type = tensorType(value);
   return make("weight of the step", BufferKind::weights, true, type.getShape(),

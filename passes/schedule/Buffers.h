@@ -22,6 +22,8 @@ public:
   Place persistent(const ::llvm::Twine &name, BufferKind kind,
                    ::llvm::ArrayRef<int64_t> shape, ::mlir::Type element,
                    bool mayGrow = false);
+  /// A gradient that ranks have summed, kept to the end of the step.
+  Place reducedGradient(::mlir::RankedTensorType type);
   /// Of a weight, made by a step for all its microbatches.
   Place copyOfWeight(::mlir::Value value);
   /// Lives as long as something uses it.

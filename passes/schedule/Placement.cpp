@@ -165,8 +165,7 @@ FailureOr<Place> Placement::find(Value value) {
                    type);
   }
   if (auto merge = dyn_cast_or_null<MergeOp>(op); merge && merge.getGradient())
-    return buffers.persistent("reduced gradient", BufferKind::gradients,
-                              type.getShape(), type.getElementType());
+    return buffers.reducedGradient(type);
   if (stateUseOf(op) == StateUse::reads)
     return read(op);
   if (auto input = dyn_cast_or_null<StepInputOp>(op))

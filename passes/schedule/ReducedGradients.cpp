@@ -16,9 +16,7 @@ StringRef ReducedGradients::parameterOf(Value value) const {
 FailureOr<Place> ReducedGradients::placeOf(Value from, Value to) {
   if (parameterOf(from).empty())
     return placement.of(to);
-  auto type = tensorType(to);
-  return placement.buffers.persistent("reduced gradient", BufferKind::gradients,
-                                      type.getShape(), type.getElementType());
+  return placement.buffers.reducedGradient(tensorType(to));
 }
 
 void ReducedGradients::put(Value from, Value to, const Place &place) {

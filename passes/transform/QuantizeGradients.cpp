@@ -56,9 +56,9 @@ private:
     OpBuilder builder(op);
     Operation *before = op->getPrevNode();
     Value sum = op.getInput();
-    std::vector<SumOver> sums = sumsOf(op);
-    for (auto [i, over] : llvm::enumerate(sums)) {
-      bool isLast = i + 1 == sums.size();
+    std::vector<SumOver> stages = stagesOf(op);
+    for (auto [i, over] : llvm::enumerate(stages)) {
+      bool isLast = i + 1 == stages.size();
       Blocks blocks(tensorType(sum), op.getDim(), type, block);
       sum = QuantizedSum(builder, op, over, blocks)
                 .run(sum,
@@ -66,16 +66,13 @@ private:
                             : builder.getF32Type(),
                      isLast ? finalGradientOf(op) : StringAttr());
     }
-    for (Operation *made = before ? before->getNextNode()
-                                  : &op->getBlock()->front();
-         made != op; made = made->getNextNode())
-      inheritFacts(op, made);
+    inheritFactsSince(before, op);
     op.getResult().replaceAllUsesWith(sum);
     op.erase();
   }
 
   /// First over the inner axes, where each rank's part is then as of one sum.
-  std::vector<SumOver> sumsOf(mesh::ReduceScatterOp op) {
+  std::vector<SumOver> stagesOf(mesh::ReduceScatterOp op) {
     mesh::MeshAttr mesh = mesh::meshOf(op);
     auto over = [&](ArrayRef<Attribute> axes) {
       ArrayAttr attr = ArrayAttr::get(op.getContext(), axes);

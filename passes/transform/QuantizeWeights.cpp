@@ -21,8 +21,6 @@ namespace {
 using namespace transformer;
 
 constexpr float largestI8 = 127;
-/// Below it a row counts as zeros: 127 over it must be a number.
-constexpr float leastMagnitude = 0x1p-100f;
 
 class WeightQuantization {
 public:
@@ -121,24 +119,13 @@ private:
         builder, weight.getLoc(), {largest.getType(), largest.getType()},
         largest, [](OpBuilder &b, mlir::Location loc, ValueRange x) {
           ImplicitLocOpBuilder inner(loc, b);
-          return factorsOf(inner, x[0]);
+          return factorsTo(inner, x[0], largestI8);
         });
     Operation *maximum = largest.getDefiningOp();
     Operation *magnitudes = maximum->getOperand(0).getDefiningOp();
     for (Operation *made : {magnitudes, maximum, both.getOperation()})
       setOfStep(made);
     return {both.getResult(0), both.getResult(1)};
-  }
-
-  static SmallVector<Value> factorsOf(ImplicitLocOpBuilder &b, Value largest) {
-    auto number = [&](float value) -> Value {
-      return arith::ConstantOp::create(b, b.getF32FloatAttr(value));
-    };
-    Value isZero = arith::CmpFOp::create(b, arith::CmpFPredicate::OLT, largest,
-                                         number(leastMagnitude));
-    Value factor = arith::DivFOp::create(b, number(largestI8), largest);
-    return {arith::SelectOp::create(b, isZero, number(0), factor),
-            arith::DivFOp::create(b, largest, number(largestI8))};
   }
 
   func::FuncOp function;

@@ -5,8 +5,6 @@ using namespace mlir;
 namespace meshwork::transform {
 using namespace transformer;
 
-/// Below it a block counts as zeros: what it is scaled by must be a number.
-static constexpr float leastMagnitude = 0x1p-100f;
 /// A byte of two numbers holds the first and 16 times the second.
 static constexpr float secondOfByte = 16;
 
@@ -117,30 +115,13 @@ static Value number(ImplicitLocOpBuilder &b, float value) {
   return arith::ConstantOp::create(b, b.getF32FloatAttr(value));
 }
 
-/// What a block of which `most` is the largest magnitude is multiplied with to
-/// reach `end`, and the inverse of that.
-static SmallVector<Value> factorsOf(ImplicitLocOpBuilder &b, Value most,
-                                    float end) {
-  Value isZero = arith::CmpFOp::create(b, arith::CmpFPredicate::OLT, most,
-                                       number(b, leastMagnitude)),
-        zero = number(b, 0);
-  Value factor = arith::DivFOp::create(b, number(b, end), most),
-        inverse = arith::DivFOp::create(b, most, number(b, end));
-  return {arith::SelectOp::create(b, isZero, zero, factor),
-          arith::SelectOp::create(b, isZero, zero, inverse)};
-}
-
 /// An infinity or a NaN makes all of its block NaN. Blocks come first, and what
 /// is within them last: kernels reduce over leading and trailing dims.
 std::pair<Value, Value> QuantizedSum::scalesOf(ArrayRef<Value> parts) {
   auto within = DimsAttr::get(b.getContext(), ArrayRef<StringAttr>(inner));
   auto largest = llvm::map_to_vector(parts, [&](Value part) -> Value {
-    Value magnitudes =
-        buildMap(b, b.getLoc(), between(tensorType(part), outer, inner), part,
-                 [](ImplicitLocOpBuilder &inside, ValueRange x) -> Value {
-                   return math::AbsFOp::create(inside, x[0]);
-                 });
-    return ReduceOp::create(b, transformer::Reduction::max, magnitudes, within);
+    return largestMagnitude(b, part, within,
+                            between(tensorType(part), outer, inner));
   });
   Type type = withElement(largest[0].getType(), b.getF32Type());
   auto both =
@@ -150,7 +131,7 @@ std::pair<Value, Value> QuantizedSum::scalesOf(ArrayRef<Value> parts) {
                       Value most = x[0];
                       for (Value other : x.drop_front())
                         most = arith::MaximumFOp::create(inside, most, other);
-                      return factorsOf(inside, most, blocks.largest());
+                      return factorsTo(inside, most, blocks.largest());
                     });
   return {both.getResult(0), both.getResult(1)};
 }

@@ -25,14 +25,28 @@ Value scaledBack(OpBuilder &builder, Value of8, Value inverse, Type element) {
                   });
 }
 
-Value largestMagnitude(OpBuilder &builder, Value value, DimsAttr over) {
+Value largestMagnitude(OpBuilder &builder, Value value, DimsAttr over,
+                       RankedTensorType order) {
   Value magnitudes =
-      buildMap(builder, value.getLoc(), value.getType(), value,
+      buildMap(builder, value.getLoc(), order ? order : value.getType(), value,
                [](ImplicitLocOpBuilder &b, ValueRange x) -> Value {
                  return math::AbsFOp::create(b, x[0]);
                });
   return ReduceOp::create(builder, value.getLoc(), Reduction::max, magnitudes,
                           over ? over : dimsOf(value));
+}
+
+SmallVector<Value> factorsTo(ImplicitLocOpBuilder &b, Value largest,
+                             float end) {
+  constexpr float leastMagnitude = 0x1p-100f;
+  auto number = [&](float value) -> Value {
+    return arith::ConstantOp::create(b, b.getF32FloatAttr(value));
+  };
+  Value isZero = arith::CmpFOp::create(b, arith::CmpFPredicate::OLT, largest,
+                                       number(leastMagnitude));
+  Value factor = arith::DivFOp::create(b, number(end), largest);
+  return {arith::SelectOp::create(b, isZero, number(0), factor),
+          arith::DivFOp::create(b, largest, number(end))};
 }
 
 } // namespace meshwork::transform

@@ -17,8 +17,16 @@ mlir::Value scaledTo8(mlir::OpBuilder &builder, mlir::Value value,
 mlir::Value scaledBack(mlir::OpBuilder &builder, mlir::Value of8,
                        mlir::Value inverse, mlir::Type element);
 /// The largest magnitude, of all elements or over `over`, by two ops: the
-/// second one is returned.
+/// second one is returned. The first one has the dims in the order of `order`,
+/// where that is given.
 mlir::Value largestMagnitude(mlir::OpBuilder &builder, mlir::Value value,
-                             transformer::DimsAttr over = {});
+                             transformer::DimsAttr over = {},
+                             mlir::RankedTensorType order = {});
+
+/// In the body of a map: what numbers of which `largest` is the largest
+/// magnitude are multiplied with to reach `end`, and what undoes that. Where
+/// they are so small that the first is no number, they count as zeros.
+llvm::SmallVector<mlir::Value> factorsTo(mlir::ImplicitLocOpBuilder &builder,
+                                         mlir::Value largest, float end);
 
 } // namespace meshwork::transform

@@ -17,9 +17,9 @@ struct Split {
 /// The least size from `least` to `size` that lies in each split's `after`
 /// parts as `size` lies in its `before` parts. These answers are to be the
 /// same: whether the parts divide the size, whether there is an element for
-/// each of them, whether there are two, whether some part is empty, and what
-/// the first part has in common with `unit`. If no size has all of them, the
-/// first one with the most.
+/// each of them, whether there are two, and whether some part is empty. So is
+/// what the first part has in common with `unit`. If no size has all of them,
+/// the first one with the most.
 int64_t leastSize(int64_t size, llvm::ArrayRef<Split> splits,
                   int64_t least = 1);
 
