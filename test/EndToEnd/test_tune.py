@@ -77,6 +77,14 @@ class Tune(unittest.TestCase):
         self.assertRegex(done.stderr, r"no spec fits the 1.00 MiB of expect.memory_per_rank; nearest comes dp=4, .* too much")
         self.assertFalse((self.space.path / "best.toml").exists())
 
+    def test_what_comes_nearest_is_told_also_where_nothing_usual_is_left(self):
+        """All are too large by their bound, and none of them is usual: the one with the least bound is compiled."""
+        done = self.tune("--axis", "dp=2", "--axis", "pp=1", "--axis", "tp=1", "--fixed", "expect.memory_per_rank=10 kB",
+                         "--fixed", "recompute.policy=none", "--fixed", "context.method=ring")
+        self.assertEqual(done.returncode, shell.SPEC, done.stdout)
+        self.assertIn(" 1 compiled", done.stdout)
+        self.assertRegex(done.stderr, "nearest comes dp=2 cp=2, .* too much")
+
     def test_odd_numbers(self):
         """One rank; seven, which divide neither the batch nor heads, but share sequences; more stages than layers."""
         self.assertEqual(self.found("--fixed", "recompute.policy=none", ranks=1)["best"][0]["name"].split(",")[0], "one rank")

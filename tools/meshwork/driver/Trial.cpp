@@ -25,6 +25,20 @@ QuietTrials::QuietTrials(MLIRContext *context) : context(context) {
   });
 }
 
+std::string QuietTrials::firstError() const {
+  std::string first;
+  for (const mlir::Diagnostic &diagnostic : kept) {
+    if (diagnostic.getSeverity() != DiagnosticSeverity::Error)
+      continue;
+    StringRef key = analysis::specKeyOf(diagnostic.getLocation());
+    if (!key.empty())
+      return key.str() + ": " + diagnostic.str();
+    if (first.empty())
+      first = diagnostic.str();
+  }
+  return first;
+}
+
 void QuietTrials::tell() {
   handler.reset();
   for (mlir::Diagnostic &diagnostic : std::exchange(kept, {}))

@@ -34,6 +34,9 @@ class QuietTrials {
 public:
   explicit QuietTrials(mlir::MLIRContext *context);
   bool areRefused() const { return refused; }
+  /// The first error that was kept back: of the spec, with its key in front,
+  /// where there is one of it. Empty: none.
+  std::string firstError() const;
   /// Says what was kept back.
   void tell();
 

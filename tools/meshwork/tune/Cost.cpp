@@ -5,47 +5,18 @@
 #include "lib/Explain/RankWork.h"
 #include "lib/Explain/WholeStep.h"
 #include "meshwork/Plan/Frame.h"
-#include "passes/analysis/SpecKey.h"
 #include "passes/codegen/plan/PlanWriter.h"
 #include "passes/pipelines/Pipelines.h"
 #include "passes/verify/SmallModel.h"
 #include "tools/meshwork/driver/Choices.h"
 #include "tools/meshwork/driver/Files.h"
 #include "tools/meshwork/driver/Model.h"
+#include "tools/meshwork/driver/Trial.h"
 
 using namespace mlir;
 
 namespace meshwork::tune {
 namespace {
-
-/// Keeps the first error, and whether one is of the spec.
-class FirstError {
-public:
-  explicit FirstError(MLIRContext *context)
-      : handler(context, [this](mlir::Diagnostic &diagnostic) {
-          note(diagnostic);
-          return success();
-        }) {}
-
-  Costed::Status status() const {
-    return isOfSpec ? Costed::refused : Costed::broken;
-  }
-  const std::string &text() const { return first; }
-
-private:
-  void note(mlir::Diagnostic &diagnostic) {
-    if (diagnostic.getSeverity() != DiagnosticSeverity::Error)
-      return;
-    StringRef key = analysis::specKeyOf(diagnostic.getLocation());
-    if (first.empty() || (!isOfSpec && !key.empty()))
-      first = (key.empty() ? "" : key.str() + ": ") + diagnostic.str();
-    isOfSpec |= !key.empty();
-  }
-
-  bool isOfSpec = false;
-  std::string first;
-  ScopedDiagnosticHandler handler;
-};
 
 /// As `compile` runs them. What was chosen last may be the plan already.
 LogicalResult runPhases(driver::Model &model, spec::Spec &spec) {
@@ -122,13 +93,13 @@ Compiled compileShallow(const std::string &text, const spec::Spec &given,
     return compiled;
   MLIRContext *context = model.module()->getContext();
   context->disableMultithreading(); // Other choices have the other cores.
-  FirstError error(context);
+  driver::QuietTrials trial(context);
   std::optional<std::vector<char>> file;
   if (succeeded(leaveLayersOut(model.module(), layers)))
     file = planOf(model, spec);
   if (!file) {
-    costed.status = error.status();
-    costed.why = error.text();
+    costed.status = trial.areRefused() ? Costed::refused : Costed::broken;
+    costed.why = trial.firstError();
     return compiled;
   }
   const plan::Plan &plan = *plan::GetPlan(file->data() + plan::frameBytes);

@@ -29,6 +29,7 @@ public:
     while (!meter.isInterrupted() && (startNext() || !workers.isIdle()))
       if (std::optional<Workers::Finished> one = workers.wait())
         note(*one);
+    tryNearest();
     finish();
     return std::move(found);
   }
@@ -75,12 +76,17 @@ private:
   /// Of its choices that may fit; infinite where none may.
   double boundOfBody(size_t which) {
     double least = infinity, seconds = bodies.rankSeconds(which);
-    Body known{Costed::done, "", 0, bodies.keptOfLayer(which)};
     for (size_t member : bodies[which].members)
-      if (double bytes = bounds->bytes(choices[member], known);
+      if (double bytes = leastBytes(which, member);
           found.limit == 0 || bytes <= static_cast<double>(found.limit))
         least = std::min(least, bounds->seconds(choices[member], seconds));
     return least;
+  }
+
+  /// Of a choice of the body, by what other bodies tell of it.
+  double leastBytes(size_t which, size_t member) const {
+    Body known{Costed::done, "", 0, bodies.keptOfLayer(which)};
+    return bounds->bytes(choices[member], known);
   }
 
   /// Of so many ranks, what any choice says of the keys that are none.
@@ -99,6 +105,17 @@ private:
     ++found.tooLarge;
     smallest = std::min(smallest, {least, which});
     return false;
+  }
+
+  /// Where nothing fits, what has the least bound of its bytes says by how
+  /// much.
+  void tryNearest() {
+    if (!found.rows.empty() || smallest.first == infinity)
+      return;
+    startChoice({0, false, smallest.second});
+    while (!meter.isInterrupted() && !workers.isIdle())
+      if (std::optional<Workers::Finished> one = workers.wait())
+        note(*one);
   }
 
   bool fits(const Costed &costed) const {
@@ -195,7 +212,8 @@ private:
   bool startBody(const Node &node) {
     if (double bound = boundOfBody(node.which); bound > node.bound) {
       if (bound == infinity)
-        found.tooLarge += bodies[node.which].members.size();
+        for (size_t member : bodies[node.which].members)
+          fitsByBound(member, leastBytes(node.which, member));
       else
         nodes.push({bound, true, node.which});
       return false;

@@ -3,13 +3,13 @@
 #include "lib/Explain/Estimate.h"
 #include "lib/Explain/Format.h"
 #include "meshwork/Text/Counted.h"
+#include "runtime/machine/Cpus.h"
 #include "tools/meshwork/driver/Files.h"
 #include "tools/meshwork/tune/Cost.h"
 #include "tools/meshwork/tune/Report.h"
 #include "llvm/Support/raw_ostream.h"
 
 #include <filesystem>
-#include <thread>
 
 namespace meshwork::tune {
 namespace {
@@ -27,9 +27,9 @@ public:
       if (int code = (this->*step)(); code != ok)
         return code;
     for (uint32_t ranks : options.ranks) {
-      all.emplace_back(
-          ranks, search(specs, facts, axes,
-                        {ranks, options.global, options.within, processes()}));
+      all.emplace_back(ranks, search(specs, facts, axes,
+                                     {ranks, options.global, options.within,
+                                      runtime::usableCores()}));
       if (all.back().second.isInterrupted)
         break;
     }
@@ -37,10 +37,6 @@ public:
   }
 
 private:
-  static size_t processes() {
-    return std::max(1u, std::thread::hardware_concurrency());
-  }
-
   /// Of several numbers of ranks, each has a file: best.toml becomes
   /// best-64.toml.
   std::string outputFor(uint32_t ranks) const {
