@@ -8,6 +8,13 @@ from test_readme import shell_lines
 
 PAGES = sorted((shell.ROOT / "docs").glob("*.md"))
 MODEL = "examples/llama-tiny.json"
+# What a row of the table of strategies needs that it does not say again.
+BESIDE = {"zero.weights": "zero.stage=3", "zero.gradients": "zero.stage=2", "zero.gathered": "zero.stage=3",
+          "residual_sequence": 'mesh.axes=["tp=2"]', "zb-h1": 'mesh.axes=["pp=4", "dp=2"]',
+          "recompute.policy": 'expect.memory_per_rank="1 GiB"', "zero.stage": 'mesh.axes=["dp=2"]', "zero.axes": "zero.stage=3",
+          "zero.gathered = [": 'mesh.axes=["dp=2", "fsdp=2"]'}
+OTHER_MODELS = {"experts": "examples/mixtral-tiny.json", "pipeline.": "examples/llama-30m.json"}  # four layers or more
+UNPRINTED = 'pipeline.schedule = "1f1b"'  # the effective spec leaves this default out
 DATA = ("--data", "README.md", "--tokenizer", "bytes")
 
 
@@ -84,6 +91,24 @@ class Guide(unittest.TestCase):
         whole = json.loads(self.space.must("meshwork", "explain", "mine.mwplan", "--json").stdout)
         optimizer = [p["memory_per_rank_bytes"]["optimizer"] for p in (plan, whole)]
         self.assertLess(*optimizer)
+
+    def test_each_strategy_is_in_force(self):
+        """What the table says to write compiles, beside what it needs, and the effective spec has it."""
+        text = (shell.ROOT / "docs/strategies.md").read_text()
+        rows = [row.split(" | ") for row in re.findall(r"^\| (.*) \|$", text.split("## Each strategy")[1], re.M)[2:]]
+        self.assertGreater(len(rows), 14)
+        for name, keys, *_ in rows:
+            settings = re.findall(r"`([a-z_.]+ = [^`]+)`", keys)
+            self.assertGreater(len(settings), 0, name)
+            model = next((model for word, model in OTHER_MODELS.items() if word in keys), MODEL)
+            needed = [more for word, more in BESIDE.items() if word in keys]
+            sets = [part for line in [*needed, *settings] for part in ("--set", line.replace(" = ", "="))]
+            with self.subTest(name):
+                spec = ("--spec", "examples/dp1.toml", "--set", "batch.global=64", "--set", "batch.micro=1", *sets)
+                told = self.space.must("meshwork", "compile", model, *spec, "--print-config").stdout
+                self.space.must("meshwork", "compile", model, *spec, "--estimate")
+                for line in set(settings) - {UNPRINTED}:
+                    self.assertIn("\n" + line.split(".", 1)[1] + "  #", told, line)
 
     def test_keys_that_it_names_are_there(self):
         spec = (shell.ROOT / "lib/Spec/README.md").read_text()

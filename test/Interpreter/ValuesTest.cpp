@@ -111,6 +111,22 @@ TEST(Values, SplitAndMerge) {
   EXPECT_EQ(results[0].getShape().size(), 3u);
 }
 
+TEST(Values, RoundEven) {
+  Program program(R"(
+    func.func @f(%a: tensor<2xf32, #e>) -> tensor<2xf32, #e> {
+      %0 = transformer.map ins(%a : tensor<2xf32, #e>) -> tensor<2xf32, #e> {
+      ^bb0(%x: f32):
+        %half = arith.constant 5.000000e-01 : f32
+        %s = arith.addf %x, %half : f32
+        %r = math.roundeven %s : f32
+        transformer.yield %r : f32
+      }
+      return %0 : tensor<2xf32, #e>
+    })");
+  // 0.5 and 1.5
+  EXPECT_EQ(elementsOf(program.run({counting({2})})[0]), Elements({0, 2}));
+}
+
 TEST(Values, ContractWithBias) {
   Program program(R"(
     func.func @f(%a: tensor<2x3xf32, #se>, %b: tensor<2x3xf32, #ve>, %c: tensor<2xf32, #v>) -> tensor<2x2xf32, #transformer.dims<sequence, vocab>> {
