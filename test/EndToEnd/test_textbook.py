@@ -16,7 +16,7 @@ OTHER_RUN = 0.3
 
 
 class Textbook(unittest.TestCase):
-    cost_s = 60
+    cost_s = 40
 
     @classmethod
     def setUpClass(cls):
