@@ -120,6 +120,9 @@ CLAIMS = [
           lambda s: parameters(s) / 2 + s.microbatches * (2 * parameters(s) - 11 * s.width), **sent("all_gather"), model="wide"),
     Claim("weights in 8 bits", ZERO_PP, "zero-int8", "(N-1)/N · 2 (12 h² + 72 h), + (N-1)/N · 30 h",
           lambda s: gathered_8(s, False) + gathered_8(s, True), **sent("all_gather"), model="wide"),
+    Claim("gradients in 4 bits", ZERO_PP, "zero-int4", "(N-1)/N · (6 h² + 84 h)",
+          lambda s: others(s) * (6 * s.width ** 2 + 84 * s.width), **sent("all_to_all"), model="wide",
+          within=0.12),  # that is 0.01 of all that the layer sends
     Claim("tensor parallelism", MEGATRON, "tp", "4 · 2 (N-1)/N · 2 bsh", lambda s: 4 * 2 * others(s) * 2 * tokens(s) * s.width,
           **sent("all_reduce")),
     Claim("sequence parallelism", KORTHIKANTI, "sp", "the same", lambda s: 4 * 2 * others(s) * 2 * tokens(s) * s.width,
