@@ -38,6 +38,16 @@ Gradients SliceOp::buildGradients(OpBuilder &builder, ValueRange gradients,
       builder.getDenseI64ArrayAttr(getOffset()))};
 }
 
+Gradients UnsliceOp::buildGradients(OpBuilder &builder, ValueRange gradients,
+                                    ArrayRef<bool> needed) {
+  SmallVector<Value> result(getNumOperands());
+  for (auto [i, part] : llvm::enumerate(getParts()))
+    if (needed[i])
+      result[i] = SliceOp::create(builder, getLoc(), part.getType(),
+                                  gradients[0], getDimAttr(), getOffsets()[i]);
+  return result;
+}
+
 /// `gradient` with zeros where `op` looked up its padding row.
 static Value withoutPadding(OpBuilder &builder, EmbeddingOp op,
                             Value gradient) {

@@ -249,13 +249,14 @@ static Value sumOfSquares(OpBuilder &builder, Location loc, Value x,
   return ReduceOp::create(builder, loc, Reduction::add, squares, dims);
 }
 
-/// 1 / sqrt(sum / count + epsilon) * x * weight.
+/// 1 / sqrt(sum / count + epsilon) * x * weight, if there is one.
 static Value normalize(ImplicitLocOpBuilder &b, Value x, Value sum,
                        Value weight, double count, double epsilon) {
   Value mean = arith::MulFOp::create(b, sum, constant(b, 1 / count));
   Value scale = math::RsqrtOp::create(
       b, arith::AddFOp::create(b, mean, constant(b, epsilon)));
-  return arith::MulFOp::create(b, arith::MulFOp::create(b, x, scale), weight);
+  Value scaled = arith::MulFOp::create(b, x, scale);
+  return weight ? Value(arith::MulFOp::create(b, scaled, weight)) : scaled;
 }
 
 /// `x` less `sum` / `count`.
@@ -269,29 +270,58 @@ static Value center(OpBuilder &builder, Location loc, Value x, Value sum,
                   });
 }
 
-/// The variance does not change with the mean, as what is centered adds up to
-/// nothing. Where that is said, the gradient's two sums of a row need nothing
-/// of each other.
+/// What LayerNorm multiplies by its weight: `x` less its mean, and the sum of
+/// the squares of that. The variance does not change with the mean, as what is
+/// centered adds up to nothing. Where that is said, the gradient's two sums of
+/// a row need nothing of each other.
+static std::pair<Value, Value> centeredWithSquares(OpBuilder &builder,
+                                                   Location loc, Value x,
+                                                   DimsAttr dims,
+                                                   double count) {
+  Value sum = ReduceOp::create(builder, loc, Reduction::add, x, dims);
+  Value fixed =
+      buildMap(builder, loc, sum.getType(), sum,
+               [](ImplicitLocOpBuilder &, ValueRange e) { return e[0]; });
+  setConstant(fixed.getDefiningOp());
+  Value centered = center(builder, loc, x, sum, count);
+  Value squares =
+      sumOfSquares(builder, loc, center(builder, loc, x, fixed, count), dims);
+  return {centered, squares};
+}
+
 Value LayerNormOp::decompose(OpBuilder &builder) {
   double count = elementCount(getWeight()),
          epsilon = getEpsilon().convertToDouble();
-  DimsAttr dims = dimsOf(getWeight());
-  Value sum =
-      ReduceOp::create(builder, getLoc(), Reduction::add, getInput(), dims);
-  Value fixed =
-      buildMap(builder, getLoc(), sum.getType(), sum,
-               [](ImplicitLocOpBuilder &, ValueRange x) { return x[0]; });
-  setConstant(fixed.getDefiningOp());
-  Value centered = center(builder, getLoc(), getInput(), sum, count);
-  Value squares =
-      sumOfSquares(builder, getLoc(),
-                   center(builder, getLoc(), getInput(), fixed, count), dims);
+  auto [centered, squares] = centeredWithSquares(builder, getLoc(), getInput(),
+                                                 dimsOf(getWeight()), count);
   return buildMap(
       builder, getLoc(), getType(), {centered, squares, getWeight(), getBias()},
       [&](ImplicitLocOpBuilder &b, ValueRange x) -> Value {
         return arith::AddFOp::create(
             b, normalize(b, x[0], x[1], x[2], count, epsilon), x[3]);
       });
+}
+
+LogicalResult StandardizeOp::verify() {
+  auto type = tensorType(getInput());
+  if (type.getRank() == 0 || type.isDynamicDim(type.getRank() - 1))
+    return emitOpError() << "(C1) input is " << type
+                         << ", expected a last dim with a size";
+  return verifyEpsilon(*this, getEpsilon());
+}
+
+Value StandardizeOp::decompose(OpBuilder &builder) {
+  auto count = static_cast<double>(tensorType(getInput()).getShape().back());
+  double epsilon = getEpsilon().convertToDouble();
+  DimsAttr last =
+      DimsAttr::get(getContext(), dimsOf(getInput()).getNames().take_back());
+  auto [centered, squares] =
+      centeredWithSquares(builder, getLoc(), getInput(), last, count);
+  return buildMap(builder, getLoc(), getType(), {centered, squares},
+                  [&](ImplicitLocOpBuilder &b, ValueRange x) {
+                    return normalize(b, x[0], x[1], /*weight=*/Value(), count,
+                                     epsilon);
+                  });
 }
 
 Value RmsNormOp::decompose(OpBuilder &builder) {
@@ -317,34 +347,67 @@ LogicalResult RopeOp::verify() {
                          << ", expected a dim `sequence` and, last, another";
   int64_t headDim = type.getShape().back(),
           given = getInverseFrequencies().size();
-  if (headDim != 2 * given)
+  if (given < 1 || headDim < 2 * given)
     return emitOpError() << "(C2) the last dim is " << headDim
                          << " but there are " << given
-                         << " inverse frequencies, expected " << headDim / 2;
+                         << " inverse frequencies, expected 1 to "
+                         << headDim / 2;
   return success();
 }
 
-Value RopeOp::decompose(OpBuilder &builder) {
-  auto type = tensorType(getInput());
+/// `x` with all of its last dim turned.
+static Value turned(OpBuilder &builder, RopeOp op, Value x) {
+  auto type = tensorType(x);
   DimsAttr all = dimsOf(type);
-  auto tokens = StringAttr::get(getContext(), dims::tokens);
+  auto tokens = StringAttr::get(op.getContext(), dims::tokens);
   int64_t headDim = type.getShape().back(),
           sequence = type.getDimSize(all.find(tokens));
   auto rows = DimsAttr::get(
-      getContext(), ArrayRef<StringAttr>{tokens, all.getNames().back()});
+      op.getContext(), ArrayRef<StringAttr>{tokens, all.getNames().back()});
   Type table = namedType({sequence, headDim}, rows, builder.getF32Type());
-  auto tables = RotaryTableOp::create(builder, getLoc(), table, table,
-                                      /*positions=*/Value(),
-                                      getInverseFrequencies(), getScale());
-  Value rolled =
-      RollOp::create(builder, getLoc(), type, getInput(), headDim / 2);
-  return buildMap(builder, getLoc(), type,
-                  {getInput(), rolled, tables.getCosine(), tables.getSine()},
-                  [](ImplicitLocOpBuilder &b, ValueRange x) -> Value {
+  auto tables = RotaryTableOp::create(
+      builder, op.getLoc(), table, table,
+      /*positions=*/Value(), op.getInverseFrequencies(), op.getScale());
+  Value rolled = RollOp::create(builder, op.getLoc(), type, x, headDim / 2);
+  return buildMap(builder, op.getLoc(), type,
+                  {x, rolled, tables.getCosine(), tables.getSine()},
+                  [](ImplicitLocOpBuilder &b, ValueRange e) -> Value {
                     return arith::AddFOp::create(
-                        b, arith::MulFOp::create(b, x[0], x[2]),
-                        arith::MulFOp::create(b, x[1], x[3]));
+                        b, arith::MulFOp::create(b, e[0], e[2]),
+                        arith::MulFOp::create(b, e[1], e[3]));
                   });
+}
+
+/// `count` elements of the last dim, from `offset` on, under a name of its own.
+static Value lastDimPart(OpBuilder &builder, Value x, StringRef suffix,
+                         int64_t offset, int64_t count) {
+  auto type = tensorType(x);
+  SmallVector<StringAttr> names(dimsOf(type).getNames());
+  SmallVector<int64_t> shape(type.getShape());
+  StringAttr last = names.back();
+  std::string name = (last.getValue() + suffix).str();
+  while (dimsOf(type).find(builder.getStringAttr(name)) >= 0)
+    name += "_";
+  names.back() = builder.getStringAttr(name);
+  shape.back() = count;
+  Type part = namedType(shape, DimsAttr::get(type.getContext(), names),
+                        type.getElementType());
+  return SliceOp::create(builder, x.getLoc(), part, x, last, offset);
+}
+
+Value RopeOp::decompose(OpBuilder &builder) {
+  int64_t headDim = tensorType(getInput()).getShape().back(),
+          count = 2 * static_cast<int64_t>(getInverseFrequencies().size());
+  if (count == headDim)
+    return turned(builder, *this, getInput());
+  Value first = turned(builder, *this,
+                       lastDimPart(builder, getInput(), "_turned", 0, count));
+  Value others =
+      lastDimPart(builder, getInput(), "_kept", count, headDim - count);
+  return UnsliceOp::create(builder, getLoc(), getType(),
+                           ValueRange{first, others},
+                           dimsOf(getInput()).getNames().back(),
+                           builder.getDenseI64ArrayAttr({0, count}));
 }
 
 //===-- dropout -------------------------------------------------------------//

@@ -158,15 +158,33 @@ def Transformer_RmsNormOp : Transformer_CompositeOp<"rms_norm", [AllTypesMatch<[
   let hasVerifier = 1; // C1 C2
 }
 
+def Transformer_StandardizeOp : Transformer_CompositeOp<"standardize", [SameOperandsAndResultType]> {
+  let summary = "(x - mean) / sqrt(variance + epsilon) along the last dim: layer_norm without weight and bias";
+  let description = [{
+    The variance is the biased one.
+    (C1) the last dim has a size.
+    (C2) `epsilon` is positive.
+    ```mlir
+    %y = transformer.standardize %x epsilon 1.0e-5 : tensor<4x8xf32, #transformer.dims<sequence, embed>>
+    ```
+  }];
+  let arguments = (ins Transformer_FloatTensor:$input, F64Attr:$epsilon);
+  let results = (outs Transformer_FloatTensor:$result);
+  let assemblyFormat = "$input `epsilon` $epsilon attr-dict `:` type($input)";
+  let hasVerifier = 1; // C1 C2
+}
+
 def Transformer_RopeOp : Transformer_CompositeOp<"rope", [SameOperandsAndResultType]> {
   let summary = "Rotary position embedding of the last dim along `sequence`";
   let description = [{
     Su et al., arXiv 2104.09864, in the half-split form of the Llama family:
     element d of the first half turns with element d of the second by the angle
     position * inverse_frequencies[d]; `scale` multiplies cosine and sine. Every
-    scaling variant (linear, llama3, yarn) is a choice of these numbers.
+    scaling variant (linear, llama3, yarn) is a choice of these numbers. With
+    fewer frequencies than half of the last dim, its first elements turn, two
+    for each frequency, and those behind stay as they are (GPT-NeoX, Phi).
     (C1) the input has a dim `sequence` and, last, another.
-    (C2) the last dim is twice the number of inverse frequencies.
+    (C2) there is an inverse frequency, and the last dim is at least twice their number.
     ```mlir
     %y = transformer.rope %x inverse_frequencies [1.0, 0.01] scale 1.0
         : tensor<1x8x2x4xf32, #transformer.dims<batch, sequence, heads, head_dim>>

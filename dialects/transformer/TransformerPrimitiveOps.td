@@ -181,9 +181,9 @@ def Transformer_SliceOp : Transformer_PrimitiveOp<"slice", ["getFactors", "getPa
   }];
 }
 
-def Transformer_UnsliceOp : Transformer_TensorOp<"unslice", ["getFactors", "getPadding"], Transformer_Moves # [
+def Transformer_UnsliceOp : Transformer_PrimitiveOp<"unslice", ["getFactors", "getPadding"], Transformer_Moves # [
     Transformer_DrawsWords<"false">, Transformer_CountsNothing, Transformer_TakesPadding, Transformer_Linear<"true">, Transformer_StaysF32<"false">, Transformer_Again<"dear">, Transformer_Fusible<"false">]> {
-  let summary = "The gradient of slices: parts set side by side, zero where no part lies";
+  let summary = "Parts set side by side, zero where no part lies: the gradient of slices";
   let description = [{
     Part i lies along `dim` from `offsets[i]` on, as `slice` would cut it out.
     (C1) each part is a slice of the result; parts do not overlap.

@@ -35,8 +35,14 @@ void ModelDims::addType(Type type) {
 }
 
 void ModelDims::addOp(Operation *op) {
-  if (auto rope = dyn_cast<RopeOp>(op))
-    even.insert(dimsOf(rope.getInput()).getNames().back().getValue().str());
+  if (auto rope = dyn_cast<RopeOp>(op)) {
+    // Where a part of it turns, so it does in the small model.
+    bool isWhole =
+        tensorType(rope.getInput()).getShape().back() ==
+        2 * static_cast<int64_t>(rope.getInverseFrequencies().size());
+    (isWhole ? even : fixed)
+        .insert(dimsOf(rope.getInput()).getNames().back().getValue().str());
+  }
   if (auto attention = dyn_cast<AttentionOp>(op)) {
     constexpr size_t heads = 2, width = 3; // [b, s, heads, d]
     auto nameIn = [](Value value, size_t dim) {

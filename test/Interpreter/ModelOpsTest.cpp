@@ -126,6 +126,48 @@ TEST(ModelOps, RmsNorm) {
   checkGradient(program, {x, w});
 }
 
+TEST(ModelOps, Standardize) {
+  Program program(R"(
+    func.func @f(%x: tensor<3x4xf32, #transformer.dims<sequence, embed>>) -> tensor<3x4xf32, #transformer.dims<sequence, embed>> {
+      %0 = transformer.standardize %x epsilon 1.0e-2 : tensor<3x4xf32, #transformer.dims<sequence, embed>>
+      return %0 : tensor<3x4xf32, #transformer.dims<sequence, embed>>
+    })");
+  Tensor x = randomTensor({3, 4}, 1), expected = x;
+  for (int64_t row = 0; row < 3; ++row) {
+    double mean = 0, square = 0;
+    for (int64_t i = 0; i < 4; ++i) {
+      mean += x[row * 4 + i] / 4;
+      square += x[row * 4 + i] * x[row * 4 + i] / 4;
+    }
+    double scale = 1 / std::sqrt(square - mean * mean + 1e-2);
+    for (int64_t i = 0; i < 4; ++i)
+      expected[row * 4 + i] = (x[row * 4 + i] - mean) * scale;
+  }
+  EXPECT_LT(relativeError(program.run({x})[0], expected), tolerance);
+  checkGradient(program, {x});
+}
+
+/// Pairs (d, d + 2) turn; elements 4 and 5 stay.
+TEST(ModelOps, RopeOfAPart) {
+  Program program(R"(
+    func.func @f(%x: tensor<2x3x2x6xf32, #bshd>) -> tensor<2x3x2x6xf32, #bshd> {
+      %0 = transformer.rope %x inverse_frequencies [1.0, 0.25] scale 1.5 : tensor<2x3x2x6xf32, #bshd>
+      return %0 : tensor<2x3x2x6xf32, #bshd>
+    })");
+  Tensor x = randomTensor({2, 3, 2, 6}, 1), expected = x;
+  for (int64_t row = 0; row < 12; ++row)
+    for (int64_t d = 0; d < 2; ++d) {
+      double angle = static_cast<double>(row / 2 % 3) * (d == 0 ? 1.0 : 0.25);
+      double first = x[row * 6 + d], second = x[row * 6 + d + 2];
+      expected[row * 6 + d] =
+          1.5 * (first * std::cos(angle) - second * std::sin(angle));
+      expected[row * 6 + d + 2] =
+          1.5 * (second * std::cos(angle) + first * std::sin(angle));
+    }
+  EXPECT_LT(relativeError(program.run({x})[0], expected), tolerance);
+  checkGradient(program, {x});
+}
+
 /// Pairs (d, d + 2) turn by position * frequency[d].
 TEST(ModelOps, Rope) {
   Program program(R"(

@@ -156,6 +156,30 @@ func.func @f(%x: tensor<4xf32, #e>) {
 }
 
 // -----
+#sd = #transformer.dims<sequence, head_dim>
+func.func @f(%x: tensor<2x4xf32, #sd>) {
+  // expected-error@+1 {{'transformer.rope' op (C2) the last dim is 4 but there are 0 inverse frequencies, expected 1 to 2}}
+  %0 = transformer.rope %x inverse_frequencies [] scale 1.0 : tensor<2x4xf32, #sd>
+  return
+}
+
+// -----
+#e = #transformer.dims<embed>
+func.func @f(%x: tensor<?xf32, #e>) {
+  // expected-error@+1 {{'transformer.standardize' op (C1) input is 'tensor<?xf32, #transformer.dims<embed>>', expected a last dim with a size}}
+  %0 = transformer.standardize %x epsilon 1.0e-5 : tensor<?xf32, #e>
+  return
+}
+
+// -----
+#e = #transformer.dims<embed>
+func.func @f(%x: tensor<4xf32, #e>) {
+  // expected-error@+1 {{'transformer.standardize' op (C2) epsilon is 0.000000e+00, expected a positive number}}
+  %0 = transformer.standardize %x epsilon 0.0 : tensor<4xf32, #e>
+  return
+}
+
+// -----
 #hd = #transformer.dims<heads, head_dim>
 func.func @f(%x: tensor<2x4xf32, #hd>) {
   // expected-error@+1 {{'transformer.rope' op (C1) input is 'tensor<2x4xf32, #transformer.dims<heads, head_dim>>', expected a dim `sequence` and, last, another}}
@@ -166,8 +190,8 @@ func.func @f(%x: tensor<2x4xf32, #hd>) {
 // -----
 #sd = #transformer.dims<sequence, head_dim>
 func.func @f(%x: tensor<2x4xf32, #sd>) {
-  // expected-error@+1 {{'transformer.rope' op (C2) the last dim is 4 but there are 1 inverse frequencies, expected 2}}
-  %0 = transformer.rope %x inverse_frequencies [1.0] scale 1.0 : tensor<2x4xf32, #sd>
+  // expected-error@+1 {{'transformer.rope' op (C2) the last dim is 4 but there are 3 inverse frequencies, expected 1 to 2}}
+  %0 = transformer.rope %x inverse_frequencies [1.0, 0.5, 0.25] scale 1.0 : tensor<2x4xf32, #sd>
   return
 }
 

@@ -61,6 +61,10 @@ func.func @norms(%x: tensor<2x3x4xf32, #bse>, %w: tensor<4xf32, #e>, %q: tensor<
   %0 = transformer.layer_norm %x, %w, %w epsilon 1.0e-5 : tensor<2x3x4xf32, #bse>, tensor<4xf32, #e>
   // CHECK: transformer.rms_norm %{{.*}}, %{{.*}} epsilon {{.*}} : tensor<2x3x4xf32
   %1 = transformer.rms_norm %x, %w epsilon 1.0e-6 : tensor<2x3x4xf32, #bse>, tensor<4xf32, #e>
+  // CHECK: transformer.standardize %{{.*}} epsilon 1.000000e-05 : tensor<2x3x4xf32, #[[BSE]]>
+  %s = transformer.standardize %x epsilon 1.0e-5 : tensor<2x3x4xf32, #bse>
+  // CHECK: transformer.rope %{{.*}} inverse_frequencies [1.000000e+00] scale 2.000000e+00
+  %r = transformer.rope %q inverse_frequencies [1.0] scale 2.0 : tensor<2x3x2x4xbf16, #bshd>
   // CHECK: transformer.rope %{{.*}} inverse_frequencies [1.000000e+00, 1.000000e-02] scale 2.000000e+00
   %2 = transformer.rope %q inverse_frequencies [1.0, 0.01] scale 2.0 : tensor<2x3x2x4xbf16, #bshd>
   return

@@ -32,6 +32,38 @@ func.func @rope(%x: tensor<1x8x2x4xf32, #q>) -> tensor<1x8x2x4xf32, #q> {
 
 // -----
 
+#q = #transformer.dims<batch, sequence, heads, head_dim>
+
+// The first elements turn, as many as twice the frequencies; the others stay.
+// CHECK-LABEL: func.func @rope_of_a_part
+func.func @rope_of_a_part(%x: tensor<1x8x2x6xf32, #q>) -> tensor<1x8x2x6xf32, #q> {
+  // CHECK: %[[FIRST:.*]] = transformer.slice %[[X:.*]] dim "head_dim" offset 0 {{.*}} -> tensor<1x8x2x4xf32
+  // CHECK: transformer.roll %[[FIRST]] by 2
+  // CHECK: %[[TURNED:.*]] = transformer.map
+  // CHECK: %[[KEPT:.*]] = transformer.slice %[[X]] dim "head_dim" offset 4 {{.*}} -> tensor<1x8x2x2xf32
+  // CHECK: transformer.unslice %[[TURNED]], %[[KEPT]] dim "head_dim" offsets [0, 4]
+  %y = transformer.rope %x inverse_frequencies [1.0, 0.01] scale 1.0 : tensor<1x8x2x6xf32, #q>
+  return %y : tensor<1x8x2x6xf32, #q>
+}
+
+// -----
+
+#se = #transformer.dims<sequence, embed>
+
+// LayerNorm without weight and bias: two sums, and maps.
+// CHECK-LABEL: func.func @standardize
+func.func @standardize(%x: tensor<4x8xf32, #se>) -> tensor<4x8xf32, #se> {
+  // CHECK: transformer.reduce{{ +}}add
+  // CHECK: %[[SUM:.*]] = transformer.reduce{{ +}}add {{.*}} -> tensor<4xf32
+  // CHECK: transformer.map ins(%{{.*}}, %[[SUM]] :
+  // CHECK: math.rsqrt
+  // CHECK-NOT: transformer.standardize
+  %y = transformer.standardize %x epsilon 1.0e-5 : tensor<4x8xf32, #se>
+  return %y : tensor<4x8xf32, #se>
+}
+
+// -----
+
 #bse = #transformer.dims<batch, sequence, embed>
 
 // Dropout at rate zero is nothing; else a mask from the step's counters.
