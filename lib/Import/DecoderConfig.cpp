@@ -104,7 +104,7 @@ void readLayerTypes(Config &config, const Json &types, int64_t window,
       static_cast<int64_t>(types.items.size()) != m.layers) {
     config.error("layer_types", "expected an array of " +
                                     counted(m.layers, "name") +
-                                    ", one for each layer");
+                                    ", as many as num_hidden_layers");
     return;
   }
   for (size_t i = 0; i < types.items.size(); ++i) {
@@ -118,7 +118,10 @@ void readLayerTypes(Config &config, const Json &types, int64_t window,
     else if (sliding && window == 0)
       config.error("layer_types",
                    "layer " + std::to_string(i) +
-                       " slides, but there is no sliding_window");
+                       " slides, but there is no sliding_window" +
+                       (family.windows.sliding == Sliding::asked
+                            ? ", or use_sliding_window is false"
+                            : ""));
     else if (!sliding && window > 0 && !family.windows.mixes)
       config.error("layer_types", "layer " + std::to_string(i) +
                                       " is full, but with a sliding_window all "

@@ -94,7 +94,8 @@ void readLayers(Config &config, Mixture &m) {
     return config.error("mlp_only_layers",
                         "found " + dense.found() +
                             ", expected an array of layers, from 0 to " +
-                            std::to_string(m.layers.size() - 1));
+                            std::to_string(m.layers.size() - 1) +
+                            ", as num_hidden_layers says");
   for (const Json &one : dense.items)
     m.layers[static_cast<size_t>(one.integer)] = false;
 }

@@ -89,15 +89,15 @@ GEMMA = {
     "hidden_act": "gelu_pytorch_tanh", "tie_word_embeddings": True, "pad_token_id": PADDING,
 }
 
-# A window in every layer.
+# Heads of 12, of which 8 elements turn; a window in every layer.
 PHI3 = {
     **_LLAMA, "model_type": "phi3", "architectures": ["Phi3ForCausalLM"], "tie_word_embeddings": False,
-    "pad_token_id": PADDING, "sliding_window": 9, "resid_pdrop": 0.0, "embd_pdrop": 0.0,
+    "pad_token_id": PADDING, "partial_rotary_factor": 0.67, "sliding_window": 9, "resid_pdrop": 0.0, "embd_pdrop": 0.0,
     "original_max_position_embeddings": 64,
 }
 
 # As many heads of k and v as of q.
-PHI3_MHA = {**PHI3, "num_key_value_heads": 4, "sliding_window": None}
+PHI3_MHA = {**PHI3, "num_key_value_heads": 4, "partial_rotary_factor": 1.0, "sliding_window": None}
 
 SMOLLM3 = {
     **_LLAMA, "model_type": "smollm3", "architectures": ["SmolLM3ForCausalLM"], "num_hidden_layers": 3,
@@ -111,10 +111,27 @@ GRANITE = {
     "residual_multiplier": 0.22, "logits_scaling": 2.0,
 }
 
+OLMO = {
+    **{k: v for k, v in _LLAMA.items() if k != "rms_norm_eps"}, "model_type": "olmo",
+    "architectures": ["OlmoForCausalLM"], "tie_word_embeddings": False, "attention_bias": True, "clip_qkv": 0.5,
+    "pad_token_id": PADDING,
+}
+
 OLMO2 = {
     **_LLAMA, "model_type": "olmo2", "architectures": ["Olmo2ForCausalLM"], "tie_word_embeddings": False,
     "pad_token_id": PADDING,
 }
+
+GPT_NEOX = {
+    "model_type": "gpt_neox", "architectures": ["GPTNeoXForCausalLM"], "vocab_size": 131,
+    "max_position_embeddings": 64, "hidden_size": 48, "intermediate_size": 104, "num_hidden_layers": 2,
+    "num_attention_heads": 4, "hidden_act": "gelu", "rotary_pct": 0.34, "rotary_emb_base": 10000,
+    "layer_norm_eps": 1e-5, "initializer_range": 0.02, "attention_dropout": 0.0, "hidden_dropout": 0.0,
+    "tie_word_embeddings": False, "use_parallel_residual": True, "torch_dtype": "float32",
+}
+
+# The two sums one after the other, as in StableLM's first models; no biases of attention.
+GPT_NEOX_SERIAL = {**GPT_NEOX, "use_parallel_residual": False, "attention_bias": False, "rotary_pct": 1.0}
 
 MINISTRAL = {
     **_LLAMA, "model_type": "ministral", "architectures": ["MinistralForCausalLM"], "num_hidden_layers": 3,
@@ -134,8 +151,8 @@ GEMMA3 = {
 CEREBRAS_GPT = {**GPT2, "activation_function": "gelu", "n_head": 4, "n_inner": 192, "scale_attn_weights": True,
                 "reorder_and_upcast_attn": False, "scale_attn_by_inverse_layer_idx": False}
 
-FOLLOWED = {"gemma": GEMMA, "phi3": PHI3, "phi3 mha": PHI3_MHA, "smollm3": SMOLLM3, "granite": GRANITE, 
-            "olmo2": OLMO2, "ministral": MINISTRAL,
+FOLLOWED = {"gemma": GEMMA, "phi3": PHI3, "phi3 mha": PHI3_MHA, "smollm3": SMOLLM3, "granite": GRANITE, "olmo": OLMO,
+            "olmo2": OLMO2, "gpt_neox": GPT_NEOX, "gpt_neox serial": GPT_NEOX_SERIAL, "ministral": MINISTRAL,
             "gemma3_text": GEMMA3, "cerebras-gpt": CEREBRAS_GPT}
 DENSE = {"gpt2": GPT2, "llama": LLAMA, "qwen2": QWEN2, "qwen3": QWEN3, "mistral": MISTRAL}
 MIXTURES = {"mixtral": MIXTRAL, "qwen2_moe": QWEN2_MOE, "qwen3_moe": QWEN3_MOE, "olmoe": OLMOE,

@@ -332,6 +332,14 @@ class Cuda(Agreement):
                                        "--steps", 1, "--compare-cpu", "--timeout", 1000)
                 self.assertRegex(done.stdout, r"Launch \(f32\)")
 
+    def test_heads_that_turn_in_part(self):
+        """Each instruction against the CPU's: a part of a head is cut out, turned and set back."""
+        config = {**configs.GPT_NEOX, "vocab_size": 136}
+        plan = self.space.compile(config, spec(*ONE, **GPU, precision={"compute": "bf16"}), "--with-cpu-code", "native")
+        done = self.space.must("meshwork-run", plan, "--data", self.space.tokens(CORPUS), "--data-type", "u16",
+                               "--steps", 2, "--compare-cpu")
+        self.assertRegex(done.stdout, r"RotaryTable \(f32\)")
+
     def test_attention_by_cudnn(self):
         """Each instruction against the CPU's; a window, groups of heads."""
         for name in ("gpt2", "llama", "mistral"):

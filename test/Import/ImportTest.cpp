@@ -263,6 +263,8 @@ TEST(ImportPhi3, HasOneMatrixForQkvAndOneForGateAndUp) {
   EXPECT_THAT(modelOf(with(keys, "num_key_value_heads", "4")),
               HasSubstr("tensor<3x4x8x32xf32, #transformer.dims<qkv, heads, "
                         "head_dim, embed>>"));
+  EXPECT_THAT(modelOf(keys, "\"partial_rotary_factor\": 0.5"),
+              HasSubstr("inverse_frequencies [1.0, 0.01] scale"));
   model = modelOf(keys, "\"resid_pdrop\": 0.1, \"embd_pdrop\": 0.3");
   EXPECT_THAT(model, HasSubstr("layers.0.resid_attn_dropout\" rate 0.1"));
   EXPECT_THAT(model, HasSubstr("layers.1.resid_mlp_dropout\" rate 0.1"));
@@ -316,6 +318,73 @@ TEST(ImportOlmo2, HasNormsBehindAttentionAndFeedForward) {
   EXPECT_THAT(model, HasSubstr("rms_norm %l0_down_proj, "
                                "%l0_post_feedforward_norm_weight"));
   EXPECT_THAT(model, HasSubstr("add %embedded, %l0_post_attention_norm"));
+}
+
+TEST(ImportOlmo, ClipsAndHasNormsWithoutWeights) {
+  std::string keys = llamaKeys("olmo") + ", \"pad_token_id\": null";
+  std::string model = modelOf(keys, "\"clip_qkv\": 8.0");
+  EXPECT_THAT(model, Not(HasSubstr("norm.weight")));
+  EXPECT_THAT(model, HasSubstr("standardize %embedded epsilon 1.0e-05"));
+  EXPECT_EQ(countOf(model, "arith.constant -8.0 "), 6u);
+  EXPECT_THAT(modelOf(keys), Not(HasSubstr("arith.")));
+  EXPECT_THAT(textOf(importKeys(keys, "\"rms_norm_eps\": 1e-6").diagnostics),
+              HasSubstr("rms_norm_eps: unknown key"));
+}
+
+TEST(ImportGptNeox, TurnsAPartOfEachHeadAndAddsBothBranchesToOneInput) {
+  std::string keys = R"("model_type": "gpt_neox", "vocab_size": 100,
+      "hidden_size": 32, "intermediate_size": 48, "num_hidden_layers": 2,
+      "num_attention_heads": 2)";
+  std::string model = modelOf(keys);
+  for (const char *name :
+       {"gpt_neox.embed_in.weight", "gpt_neox.layers.1.input_layernorm.bias",
+        "gpt_neox.layers.0.attention.dense.bias",
+        "gpt_neox.layers.0.mlp.dense_h_to_4h.bias",
+        "gpt_neox.layers.0.mlp.dense_4h_to_h.weight",
+        "gpt_neox.final_layer_norm.weight", "embed_out.weight"})
+    EXPECT_EQ(countOf(model, std::string("parameter \"") + name + "\""), 1u)
+        << name;
+  EXPECT_THAT(model,
+              HasSubstr("query_key_value.weight\" layer 0 init <normal, 0.0, "
+                        "0.02> file_shape [96, 32] : tensor<2x3x16x32xf32, "
+                        "#transformer.dims<heads, qkv, head_dim, embed>>"));
+  EXPECT_THAT(model, HasSubstr("inverse_frequencies [1.0, 0.01] scale"));
+  EXPECT_THAT(model, HasSubstr("layer_norm %embedded, "
+                               "%l0_post_attention_norm_weight"));
+  EXPECT_THAT(modelOf(keys, "\"use_parallel_residual\": false"),
+              HasSubstr("layer_norm %l0_middle, "
+                        "%l0_post_attention_norm_weight"));
+  model = modelOf(keys, "\"hidden_dropout\": 0.1");
+  EXPECT_THAT(model, HasSubstr("\"gpt_neox.emb_dropout\" rate 0.1"));
+  EXPECT_EQ(countOf(model, " rate 0.1"), 5u);
+  EXPECT_EQ(countOf(modelOf(keys, "\"attention_bias\": false"),
+                    "attention.dense.bias"),
+            0u);
+}
+
+TEST(ImportGptNeox, TwoNamesOfANumberAgree) {
+  std::string keys = R"("model_type": "gpt_neox", "vocab_size": 100,
+      "hidden_size": 32, "intermediate_size": 48, "num_hidden_layers": 2,
+      "num_attention_heads": 2)";
+  EXPECT_EQ(mathOf(modelOf(keys, R"("rope_theta": 10000,
+                "partial_rotary_factor": 0.25)")),
+            mathOf(modelOf(keys)));
+  auto errors = [&](const std::string &more) {
+    return textOf(importKeys(keys, more).diagnostics);
+  };
+  EXPECT_THAT(errors("\"rope_theta\": 5e5"),
+              HasSubstr("rope_theta: found 5e+05, but gpt_neox goes by "
+                        "rotary_emb_base"));
+  EXPECT_THAT(errors("\"partial_rotary_factor\": 0.5"),
+              HasSubstr("partial_rotary_factor: found 0.5, but gpt_neox goes"));
+  EXPECT_THAT(errors("\"rotary_pct\": 0.2"),
+              HasSubstr("rotary_pct: turns 3 elements of a head's 16, "
+                        "expected a part"));
+  EXPECT_THAT(errors("\"rotary_pct\": 1.5"), HasSubstr("rotary_pct: turns"));
+  // As Transformers 5 keeps it.
+  EXPECT_THAT(modelOf(keys, R"("rope_parameters": {"rope_type": "default",
+                  "rope_theta": 10000.0, "partial_rotary_factor": 0.5})"),
+              HasSubstr("inverse_frequencies [1.0, 0.1, 0.01, 0.001"));
 }
 
 TEST(ImportLlama, KeyHeadsDefaultToTheFamilys) {

@@ -37,6 +37,7 @@ const Family phi3 = {.type = "phi3",
                      .feedForward = FeedForward::fused,
                      .padding = 32000,
                      .windows = {.sliding = Sliding::always},
+                     .rotatedKey = "partial_rotary_factor",
                      .numbers = numbers,
                      .more = refuseOtherRopes};
 
