@@ -37,8 +37,13 @@ bool derivesHeadDim(Config &config, const Family &family) {
          (family.headDim == 0 || config.find("head_dim"));
 }
 
+/// 0: there is no default.
+int64_t sizeOf(Config &config, const char *key, int64_t fallback) {
+  return fallback > 0 ? config.sizeOr(key, fallback) : config.size(key);
+}
+
 void readHeads(Config &config, const Family &family, Decoder &m) {
-  m.heads = config.size("num_attention_heads");
+  m.heads = sizeOf(config, "num_attention_heads", family.heads);
   readKeyHeads(config, family, m);
   bool derived = derivesHeadDim(config, family);
   m.headDim =
@@ -283,7 +288,7 @@ void readNumbers(Config &config, const Family &family, Decoder &m) {
 }
 
 void readSizes(Config &config, const Family &family, Decoder &m) {
-  m.vocabulary = config.size("vocab_size");
+  m.vocabulary = sizeOf(config, "vocab_size", family.vocabulary);
   m.embed = config.size("hidden_size");
   m.ffn = config.size("intermediate_size");
   m.layers = config.size("num_hidden_layers");

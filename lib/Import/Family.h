@@ -77,7 +77,9 @@ struct Family {
   FeedForward feedForward = FeedForward::gated;
   const char *activationKey = "hidden_act", *activation = "silu";
   FlagKey qkvBias = {}, mlpBias = {}, parallel = {};
-  bool outputBias = true;  // where q, k and v have one
+  bool outputBias = true; // where q, k and v have one
+  // Of missing keys; 0: they must be there.
+  int64_t vocabulary = 0, heads = 0;
   int64_t keyHeads = 0;    // 0: as many as queries have
   bool groupsHeads = true; // num_key_value_heads is a key
   int64_t headDim = 0;     // 0: hidden_size / num_attention_heads

@@ -43,6 +43,45 @@ std::string readActivation(Config &config, const std::string &key,
   return "";
 }
 
+namespace {
+/// What of a model with parts for pictures or sound is left out.
+void tellParts(Config &config, const Json &object, const std::string &key) {
+  const char *storage = "quantization_config";
+  if (!config.isNull(storage))
+    config.error(storage, "found " + config.find(storage)->found() +
+                              ", which changes the mathematics and is not "
+                              "supported; expected null");
+  std::string others;
+  for (size_t i = 0; i < object.keys.size(); ++i)
+    if (object.keys[i] != key && object.keys[i].ends_with("_config") &&
+        object.items[i].kind == Json::Kind::object)
+      others += (others.empty() ? "" : ", ") + object.keys[i];
+  config.note(key, "the language model alone is read" +
+                       (others.empty() ? "" : ", without " + others));
+}
+
+/// `text` is that of `object`, which keys of messages begin with `prefix` in.
+std::optional<std::string> importObject(const Json &object,
+                                        const std::string &text,
+                                        const std::string &prefix,
+                                        const std::string &filename,
+                                        Diagnostics &diagnostics) {
+  Config config(object, filename, prefix, diagnostics);
+  if (std::string key = languageModelKey(config); !key.empty()) {
+    tellParts(config, object, key);
+    return importObject(*config.find(key), memberText(text, key),
+                        prefix + key + ".", filename, diagnostics);
+  }
+  const Family *family = readFamily(config);
+  if (!family)
+    return std::nullopt;
+  checkArchitectures(config, *family);
+  Source source{*family, compactJson(text), filename, prefix, diagnostics};
+  Family::Import *import = family->import ? family->import : importDecoder;
+  return import(source, config);
+}
+} // namespace
+
 Result importConfig(std::string_view json, const std::string &filename) {
   Result result;
   Json root = parseJson(json, filename, result.diagnostics);
@@ -56,14 +95,8 @@ Result importConfig(std::string_view json, const std::string &filename) {
                                       "keys"});
     return result;
   }
-  Config config(root, filename, "", result.diagnostics);
-  const Family *family = readFamily(config);
-  if (!family)
-    return result;
-  checkArchitectures(config, *family);
-  Source source{*family, compactJson(json), filename, "", result.diagnostics};
-  Family::Import *import = family->import ? family->import : importDecoder;
-  result.model = import(source, config);
+  result.model =
+      importObject(root, std::string(json), "", filename, result.diagnostics);
   return result;
 }
 

@@ -205,4 +205,8 @@ std::string compactJson(std::string_view text) {
   return compact;
 }
 
+std::string memberText(std::string_view text, const std::string &key) {
+  return nlohmann::ordered_json::parse(text).at(key).dump();
+}
+
 } // namespace meshwork::importer

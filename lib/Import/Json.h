@@ -38,4 +38,7 @@ Json parseJson(std::string_view text, const std::string &filename,
 /// JSON without the white space around its values: on one line.
 std::string compactJson(std::string_view text);
 
+/// The value of a key of an object that parseJson has taken, on one line.
+std::string memberText(std::string_view text, const std::string &key);
+
 } // namespace meshwork::importer

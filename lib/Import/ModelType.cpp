@@ -64,44 +64,19 @@ std::string whatElse(const std::string &type) {
   return ", " + supported() + suggestion(type, familyNames());
 }
 
-/// The type that the language model within a wrapper has: `, of model_type
-/// "llama"`.
-std::string innerType(const Json &object) {
-  for (size_t i = 0; i < object.keys.size(); ++i)
-    if (object.keys[i] == "model_type")
-      return ", of model_type " + object.items[i].found();
+} // namespace
+
+std::string languageModelKey(Config &config) {
+  for (const char *key : {"text_config", "llm_config", "language_config",
+                          "language_model_config", "thinker_config"})
+    if (const Json *inner = config.find(key);
+        inner && inner->kind == Json::Kind::object)
+      return key;
   return "";
 }
 
-/// Models that put a language model beside one for pictures or sound keep its
-/// keys in an object.
-bool isWrapper(Config &config, const Json *type) {
-  for (const char *key : {"text_config", "llm_config", "language_config",
-                          "language_model_config", "thinker_config"}) {
-    const Json *inner = config.find(key);
-    if (!inner || inner->kind != Json::Kind::object)
-      continue;
-    std::string mixture =
-        type && isMixture(type->text) ? ", a mixture of experts" : "";
-    config.error(
-        key, "found an object" + innerType(*inner) +
-                 (type ? ", in a model_type " + type->found() : "") + mixture +
-                 ": this is a wrapper around a language model, with parts for "
-                 "pictures or sound beside it, which are not supported; to "
-                 "train the language model alone, write that object as a "
-                 "config.json of its own, with a model_type that is " +
-                 supported().substr(sizeof("expected")));
-    return true;
-  }
-  return false;
-}
-
-} // namespace
-
 const Family *readFamily(Config &config) {
   const Json *type = config.find("model_type");
-  if (isWrapper(config, type))
-    return nullptr;
   if (!type) {
     config.error("model_type", "missing, " + supported());
     return nullptr;

@@ -152,7 +152,7 @@ absl::Status Match::findRest(bool readsHead) {
       continue;
     bool isHead = embedding && name == headName;
     hasHead |= isHead;
-    if (isHead || followsFromConfig(name))
+    if (isHead || followsFromConfig(name) || isOfOtherPart(name))
       ++counts[withoutNumbers(name)];
     else
       extra.push_back(quote(name));

@@ -125,7 +125,7 @@ OLMO2 = {
 GPT_NEOX = {
     "model_type": "gpt_neox", "architectures": ["GPTNeoXForCausalLM"], "vocab_size": 131,
     "max_position_embeddings": 64, "hidden_size": 48, "intermediate_size": 104, "num_hidden_layers": 2,
-    "num_attention_heads": 4, "hidden_act": "gelu", "rotary_pct": 0.34, "rotary_emb_base": 10000,
+    "num_attention_heads": 4, "hidden_act": "gelu", "rotary_pct": 0.5, "rotary_emb_base": 10000,
     "layer_norm_eps": 1e-5, "initializer_range": 0.02, "attention_dropout": 0.0, "hidden_dropout": 0.0,
     "tie_word_embeddings": False, "use_parallel_residual": True, "torch_dtype": "float32",
 }

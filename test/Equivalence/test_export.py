@@ -123,7 +123,7 @@ def shapes_of(family):
 
 
 class Export(unittest.TestCase):
-    cost_s = 50
+    cost_s = 60
 
     @classmethod
     def setUpClass(cls):
@@ -200,6 +200,23 @@ class Export(unittest.TestCase):
                                           (plan, folder), (again, folder))]
                 self.assertEqual(losses[0], losses[1])
                 self.assertEqual(losses[0], losses[2])
+
+    def test_the_language_model_of_a_wrapper(self):
+        """A repository with a part for pictures: the same model and weights as its language model's own repository."""
+        plan, _, weights = self.trained("gemma3_text")
+        folder = pathlib.Path(self.space.file(".hf"))
+        folder.mkdir()
+        wrapper = {"model_type": "gemma3", "architectures": ["Gemma3ForConditionalGeneration"],
+                   "text_config": configs.GEMMA3, "vision_config": {"hidden_size": 8}}
+        (folder / "config.json").write_text(json.dumps(wrapper))
+        safetensors.write(folder / "model.safetensors", {
+            "vision_tower.patch.weight": np.ones((2, 3), np.float32),
+            **{f"language_model.{name}": value for name, value in weights.items()}})
+        again = self.space.compile(str(folder), tools.spec(configs.BATCH, 2, configs.SEQUENCE, dp=2, zero={"stage": 1}))
+        runs = [self.space.train(p, configs.corpus(), 1, init=init)
+                for p, init in ((plan, self.space.save_weights(weights)), (again, folder))]
+        self.assertEqual(runs[0].losses, runs[1].losses)
+        self.assertIn("vision_tower.patch.weight", runs[1].said)
 
     def test_bf16_is_rounded_to_nearest_even(self):
         folder = self.export("qwen2", "--dtype", "bf16")

@@ -91,6 +91,7 @@ class Family:
         own = {name: tuple(value.shape) for name, value in self.model.state_dict().items() if not name.endswith(".inv_freq")}
         if self.model.config.tie_word_embeddings:
             own.pop("lm_head.weight", None)
+            own.pop("embed_out.weight", None)
         values = {name: self.torch.from_numpy(array).to(self.type) for name, array in weights(own, center_of_norms(self.config)).items()}
         self.model.load_state_dict(values, strict=False)
         self.model.tie_weights()

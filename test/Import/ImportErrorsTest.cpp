@@ -106,19 +106,22 @@ TEST(ImportErrors, ModelTypesOfOtherFamiliesAreTold) {
     EXPECT_THAT(typed(type), HasSubstr("did you mean")) << type;
 }
 
-TEST(ImportErrors, WrappersAreTold) {
-  for (const char *type :
-       {"gemma3", "llava", "qwen2_vl", "mistral3", "llama4"}) {
-    std::string errors = errorsOf(
-        std::string("{\"model_type\": \"") + type +
-        R"(", "text_config": {"model_type": "llama", "vocab_size": 7}})");
-    EXPECT_THAT(errors, HasSubstr("error: text_config: found an object, of "
-                                  "model_type \"llama\", in a model_type \"" +
-                                  std::string(type)));
-    EXPECT_EQ(errors.find("mixture") != std::string::npos,
-              std::string(type) == "llama4");
-  }
-  expectError(R"({"llm_config": {}})", "llm_config: found an object: this is");
+TEST(ImportErrors, KeysOfALanguageModelWithinAreToldWhere) {
+  std::string errors = errorsOf(
+      R"({"model_type": "llava", "text_config": {"model_type": "llama",
+          "vocab_size": 7}, "vision_config": {"hidden_size": 3}})");
+  EXPECT_THAT(errors, HasSubstr("error: text_config.hidden_size: missing"));
+  EXPECT_EQ(errors.find("error: vision"), std::string::npos);
+  expectError(R"({"model_type": "llama4", "text_config": {"model_type":
+                  "llama4_text"}})",
+              "text_config.model_type: found \"llama4_text\", a mixture of "
+              "experts, not supported");
+  expectError(R"({"llm_config": {}})", "llm_config.model_type: missing");
+  std::string wrapped = "{\"quantization_config\": {}, \"text_config\": {" +
+                        llamaKeys("llama") + "}}";
+  expectError(wrapped, "quantization_config: found an object");
+  expectError("{\"text_config\": {" + llamaKeys("llama") + ", \"zzz\": 1}}",
+              "text_config.zzz: unknown key");
 }
 
 TEST(ImportErrors, MissingSizes) {

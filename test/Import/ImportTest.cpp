@@ -482,6 +482,32 @@ TEST(ImportGpt2, DropoutIsToldOnce) {
   EXPECT_EQ(told(gpt2Keys), "");
 }
 
+/// The keys of Gemma 3's files of 4B and more, which say little of the text.
+TEST(Import, TheLanguageModelOfAWrapperIsReadAlone) {
+  Result result = importConfig(
+      R"({"model_type": "gemma3", "architectures":
+          ["Gemma3ForConditionalGeneration"], "mm_tokens_per_image": 256,
+          "text_config": {"hidden_size": 2560, "intermediate_size": 10240,
+          "model_type": "gemma3_text", "num_hidden_layers": 34,
+          "rope_scaling": {"factor": 8.0, "rope_type": "linear"},
+          "sliding_window": 1024}, "vision_config": {"hidden_size": 1152}})",
+      "config.json");
+  ASSERT_TRUE(result.model) << textOf(result.diagnostics);
+  EXPECT_EQ(textOf(result.diagnostics),
+            "config.json: note: text_config: the language model alone is read, "
+            "without vision_config\n");
+  // 262208*2560 + 34 * (2*2048*2560 + 2*1024*2560 + 3*10240*2560 + 4*2560 +
+  // 2*256) + 2560.
+  std::string first = result.model->substr(0, result.model->find('\n'));
+  EXPECT_THAT(first, HasSubstr("34 layers, 3880263168 parameters."));
+  EXPECT_NE(
+      result.model->find(R"(transformer.config = "{\"hidden_size\":2560,)"),
+      std::string::npos);
+  std::string llama = "{" + llamaKeys("llama") + "}";
+  result = importConfig("{\"text_config\": " + llama + "}", "config.json");
+  EXPECT_EQ(mathOf(*result.model), mathOf(modelOf(llamaKeys("llama"))));
+}
+
 TEST(Import, OfficialFilesAreReadWithoutARemark) {
   Result result =
       importKeys(gpt2Keys,

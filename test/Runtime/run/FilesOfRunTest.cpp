@@ -181,6 +181,18 @@ TEST_F(Init, skipsAndListsWhatRepositoriesHoldBesideWeights) {
                        "transformer.h.*.attn.bias (3)");
 }
 
+TEST_F(Init, skipsAndListsPartsForPictures) {
+  add("language_model.wte.weight", table);
+  add("vision_tower.encoder.layers.0.mlp.fc1.weight", mask);
+  add("vision_tower.encoder.layers.1.mlp.fc1.weight", mask);
+  add("model.multi_modal_projector.norm.weight", mask);
+  add("gpt_neox.layers.3.attention.bias", mask);
+  EXPECT_TRUE(written() == expected);
+  EXPECT_EQ(skipped(), "gpt_neox.layers.*.attention.bias, "
+                       "model.multi_modal_projector.norm.weight, "
+                       "vision_tower.encoder.layers.*.mlp.fc1.weight (2)");
+}
+
 TEST_F(Init, takesTheTableOfATiedModelFromItsHeadAlone) {
   add("lm_head.weight", table);
   EXPECT_TRUE(written() == expected);
@@ -190,7 +202,9 @@ TEST_F(Init, takesTheTableOfATiedModelFromItsHeadAlone) {
 TEST_F(Init, refusesExtrasThatMightBeWeights) {
   for (const char *name :
        {"h.attn.bias", "h.0.attn.c_attn.bias", "xh.0.attn.bias",
-        "h.x.attn.bias", "h.0.mlp.bias", "my_inv_freq", "lm_head.bias"}) {
+        "h.x.attn.bias", "h.0.mlp.bias", "h.0.attention.bias",
+        "layers.0.attn.bias", "my_vision_tower.weight", "my_inv_freq",
+        "lm_head.bias"}) {
     tensors.clear();
     add("wte.weight", table);
     add(name, mask);
