@@ -1,6 +1,6 @@
 // Defaults of missing keys are those of the families' classes in Hugging Face's
 // Transformers, as their documentation gives them.
-#include "lib/Import/Family.h"
+#include "lib/Import/DecoderConfig.h"
 #include "lib/Import/Keys.h"
 #include "meshwork/Text/Counted.h"
 
@@ -91,132 +91,6 @@ void checkOtherBiases(Config &config, const Family &family) {
   }
 }
 
-/// The window that sliding layers use; 0 when the family or file has none.
-int64_t readWindow(Config &config, const Windows &of) {
-  if (of.sliding == Sliding::never)
-    return 0;
-  int64_t window = config.find("sliding_window")
-                       ? config.sizeOr("sliding_window", 0)
-                       : of.size;
-  bool slides = of.sliding == Sliding::always ||
-                config.boolean("use_sliding_window", false);
-  return slides ? window : 0;
-}
-
-void readLayerTypes(Config &config, const Json &types, int64_t window,
-                    const Family &family, Decoder &m) {
-  if (types.kind != Json::Kind::array ||
-      static_cast<int64_t>(types.items.size()) != m.layers) {
-    config.error("layer_types", "expected an array of " +
-                                    counted(m.layers, "name") +
-                                    ", as many as num_hidden_layers");
-    return;
-  }
-  for (size_t i = 0; i < types.items.size(); ++i) {
-    const Json &type = types.items[i];
-    bool sliding = type.text == "sliding_attention";
-    if (!sliding && type.text != "full_attention")
-      config.error("layer_types", "found " + type.found() + " for layer " +
-                                      std::to_string(i) +
-                                      ", expected \"full_attention\" or "
-                                      "\"sliding_attention\"");
-    else if (sliding && window == 0)
-      config.error("layer_types",
-                   "layer " + std::to_string(i) +
-                       " slides, but there is no sliding_window" +
-                       (family.windows.sliding == Sliding::asked
-                            ? ", or use_sliding_window is false"
-                            : ""));
-    else if (!sliding && window > 0 && !family.windows.mixes)
-      config.error("layer_types", "layer " + std::to_string(i) +
-                                      " is full, but with a sliding_window all "
-                                      "layers of " +
-                                      std::string(family.type) + " slide");
-    m.windows[i] = sliding ? window : 0;
-  }
-}
-
-void readWindows(Config &config, const Family &family, Decoder &m) {
-  int64_t window = readWindow(config, family.windows);
-  int64_t fullLayers = 0;
-  if (int64_t usual = family.windows.fullLayers; usual > 0) {
-    const Json *given = config.find("max_window_layers");
-    bool none =
-        given && given->kind == Json::Kind::integer && given->integer == 0;
-    fullLayers = none ? 0 : config.sizeOr("max_window_layers", usual);
-  }
-  int64_t every = 0;
-  if (family.windows.fullEvery > 0)
-    every = config.sizeOr("sliding_window_pattern", family.windows.fullEvery);
-  for (int64_t layer = 0; layer < m.layers; ++layer) {
-    bool isFull = layer < fullLayers || (every > 0 && (layer + 1) % every == 0);
-    m.windows.push_back(isFull ? 0 : window);
-  }
-  if (!config.isNull("layer_types"))
-    readLayerTypes(config, *config.find("layer_types"), window, family, m);
-}
-
-/// Whether `id` is the token, or one of the tokens, of this key.
-bool isToken(Config &config, const char *key, int64_t id) {
-  const Json *found = config.find(key);
-  auto isId = [&](const Json &one) {
-    return one.kind == Json::Kind::integer && one.integer == id;
-  };
-  return found && (isId(*found) || (found->kind == Json::Kind::array &&
-                                    std::any_of(found->items.begin(),
-                                                found->items.end(), isId)));
-}
-
-/// A token of the data that is the padding too never learns, unless the head
-/// shares its row.
-void warnOfPadding(Config &config, const Decoder &m) {
-  for (const char *key : {"eos_token_id", "bos_token_id"})
-    if (!m.tied && isToken(config, key, *m.padding))
-      config.warning("pad_token_id",
-                     "is " + std::to_string(*m.padding) + ", and so is " + key +
-                         ": the embedding of this token gets no gradient and "
-                         "does not learn; set pad_token_id to null if the "
-                         "data holds the token");
-}
-
-/// Of a class that has one where the key is missing.
-void readClassPadding(Config &config, const Family &family, Decoder &m) {
-  m.padding = family.padding;
-  if (*m.padding >= m.vocabulary)
-    config.error("pad_token_id",
-                 "missing, so it is " + std::string(family.type) +
-                     "'s default " + std::to_string(*m.padding) +
-                     ", expected null or a token below vocab_size, " +
-                     std::to_string(m.vocabulary));
-}
-
-/// As PyTorch's padding_idx: negative ones count from the end.
-void readPadding(Config &config, const Family &family, Decoder &m) {
-  if (!family.pads)
-    return;
-  const Json *id = config.find("pad_token_id");
-  if (!id && family.padding)
-    return readClassPadding(config, family, m);
-  if (config.isNull("pad_token_id"))
-    return;
-  if (id->kind != Json::Kind::integer || id->integer < -m.vocabulary ||
-      id->integer >= m.vocabulary) {
-    config.error("pad_token_id", "found " + id->found() +
-                                     ", expected null or a token below "
-                                     "vocab_size, " +
-                                     std::to_string(m.vocabulary));
-    return;
-  }
-  m.padding = id->integer < 0 ? id->integer + m.vocabulary : id->integer;
-  if (id->integer < 0)
-    config.warning("pad_token_id",
-                   "found " + id->found() + ", taken as token " +
-                       std::to_string(*m.padding) +
-                       ", whose embedding gets no gradient; PyTorch counts "
-                       "from the end; expected null if there is none");
-  warnOfPadding(config, m);
-}
-
 void checkSizes(Config &config, const Decoder &m) {
   checkElements(config, "vocab_size", {m.vocabulary, m.embed});
   checkElements(config, "intermediate_size", {m.ffn, m.embed});
@@ -273,10 +147,16 @@ void readRopes(const Source &source, Config &config, const Family &family,
 }
 
 void readNumbers(Config &config, const Family &family, Decoder &m) {
-  for (const NumberKey &one : family.numbers)
-    m.*one.value = one.range == NumberKey::Range::rate
-                       ? config.rate(one.key, one.fallback)
-                       : config.positive(one.key, one.fallback);
+  constexpr double most = 1e30; // of an f32 much is left
+  for (const NumberKey &one : family.numbers) {
+    double &value = m.*one.value;
+    value = one.range == NumberKey::Range::rate
+                ? config.rate(one.key, one.fallback)
+                : config.positive(one.key, one.fallback);
+    if (value != one.fallback && (value > most || value < 1 / most))
+      config.error(one.key, "found " + config.find(one.key)->found() +
+                                ", expected a number from 1e-30 to 1e30");
+  }
   m.attentionRate = config.rate("attention_dropout", 0);
   m.epsilon = family.epsilonKey
                   ? config.positive(family.epsilonKey, family.epsilon)

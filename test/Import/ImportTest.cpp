@@ -308,6 +308,11 @@ TEST(ImportGranite, MultipliesAndDivides) {
   EXPECT_EQ(countOf(model, "arith.constant 0.125 "), 1u);
   EXPECT_THAT(model, HasSubstr("head_loss %head_input, "));
   EXPECT_THAT(modelOf(keys), HasSubstr("causal scale 1.0 "));
+  for (const char *value : {"1e300", "1e-300"})
+    EXPECT_THAT(
+        textOf(importKeys(keys, std::string("\"logits_scaling\": ") + value)
+                   .diagnostics),
+        HasSubstr(std::string("logits_scaling: found ") + value[0]));
 }
 
 TEST(ImportOlmo2, HasNormsBehindAttentionAndFeedForward) {

@@ -18,8 +18,10 @@ static void readLocalRope(const Source &, Config &config, Decoder &m) {
   if (config.find("sliding_window") && config.isNull("sliding_window"))
     config.error("sliding_window", "found null, expected a number of tokens");
   auto rotated = static_cast<int64_t>(2 * m.ropes[0].inverseFrequencies.size());
-  m.ropes.push_back(
-      plainRope(config.positive("rope_local_base_freq", 1e4), rotated));
+  double theta = config.positive("rope_local_base_freq", 1e4);
+  if (theta <= 1)
+    config.error("rope_local_base_freq", "expected a number above 1");
+  m.ropes.push_back(plainRope(theta, rotated));
   for (size_t i = 0; i < m.ropeOf.size(); ++i)
     m.ropeOf[i] = m.windows[i] > 0 ? 1 : 0;
 }
