@@ -33,6 +33,36 @@ constexpr std::string_view others =
     "transfo-xl umt5 vaultgemma vit voxtral whisper xglm xlm-roberta xlnet "
     "xlstm xverse yi zamba zamba2 ";
 
+/// What is missing of types that are often asked for.
+struct Missing {
+  std::string_view types; // each with a space behind
+  const char *part;
+};
+constexpr Missing missingParts[] = {
+    {"gemma2 vaultgemma ", "soft caps of attention's scores and of logits"},
+    {"gemma3n gemma3n_text ", "embeddings and gates of each layer"},
+    {"bloom mpt ", "ALiBi, biases of scores by distance"},
+    {"gptj gpt-j codegen cohere cohere2 glm glm4 ",
+     "rotary positions of neighbouring elements"},
+    {"mamba mamba2 falcon_mamba bamba zamba zamba2 nemotron_h falcon_h1 "
+     "rwkv xlstm recurrent_gemma ",
+     "layers with a state instead of attention"},
+    {"minicpm3 ", "attention with compressed keys"},
+    {"qwen2_vl qwen2_5_vl qwen3_vl qwen3_vl_text ",
+     "rotary positions of pictures"},
+    {"bert roberta electra deberta deberta-v2 albert distilbert modernbert "
+     "xlm-roberta ",
+     "attention to later tokens, and a loss of masked ones"},
+    {"t5 mt5 umt5 bart mbart longt5 t5gemma whisper ",
+     "an encoder beside the decoder"}};
+
+std::string missingPart(const std::string &type) {
+  for (const Missing &one : missingParts)
+    if (isWordOf(one.types, type))
+      return std::string(" (") + one.part + ")";
+  return "";
+}
+
 std::vector<std::string> familyNames() {
   std::vector<std::string> names;
   for (const Family *family : allFamilies())
@@ -60,7 +90,8 @@ std::string whatElse(const std::string &type) {
                ", a mixture of experts, not supported by this version; ") +
            supported();
   if (isWordOf(others, type))
-    return std::string(", not supported by this version; ") + supported();
+    return ", not supported by this version" + missingPart(type) + "; " +
+           supported();
   return ", " + supported() + suggestion(type, familyNames());
 }
 

@@ -99,11 +99,22 @@ TEST(ImportErrors, ModelTypesOfOtherFamiliesAreTold) {
   for (const char *type : {"gptj", "gpt_neo", "gpt_neox_japanese", "qwen",
                            "phi", "gemma2", "mistral3", "llava", "llama_guard",
                            "opt", "mpt", "olmo3", "exaone4", "qwen2_vl"}) {
-    EXPECT_THAT(typed(type), HasSubstr(", not supported by this version; "));
+    EXPECT_THAT(typed(type), HasSubstr(", not supported by this version"));
     EXPECT_THAT(typed(type), testing::Not(HasSubstr("did you mean")));
   }
   for (const char *type : {"gpt-2", "gpt3", "llamma", "qwen33", "Mistral"})
     EXPECT_THAT(typed(type), HasSubstr("did you mean")) << type;
+}
+
+TEST(ImportErrors, TheMissingPartIsNamed) {
+  expectError(R"({"model_type": "gemma2"})",
+              "model_type: found \"gemma2\", not supported by this version "
+              "(soft caps of attention's scores and of logits); expected");
+  expectError(R"({"model_type": "bloom"})",
+              "model_type: found \"bloom\", not supported by this version "
+              "(ALiBi, biases of scores by distance); expected");
+  expectError(R"({"model_type": "opt"})",
+              "model_type: found \"opt\", not supported by this version; ");
 }
 
 TEST(ImportErrors, KeysOfALanguageModelWithinAreToldWhere) {
