@@ -13,10 +13,13 @@ def Mesh_Dialect : Dialect {
     argument's `mesh.sharding`. `mesh.reshard` changes them; partitioning turns
     it into collectives on local tensors, which name axes and say why they are
     there. `mesh.stored` of an op on state says how the state lies between
-    instructions.
+    instructions. `mesh.chunk` says of a collective that it moves a chunk, beside
+    the products of other chunks, and travels by itself. Of a product it says
+    that its rows may lie apart in the whole.
     (A1) `mesh.mesh` is a mesh, on a module.
     (A2) `mesh.shardings` has an entry for each result, a sharding or `unit`.
     (A3) a sharding has an entry for each dim, and names axes of the mesh.
+    (A4) `mesh.chunk` is `unit`.
   }];
   let cppNamespace = "::meshwork::mesh";
   let useDefaultAttributePrinterParser = 1;

@@ -1,5 +1,6 @@
 // Where meshes and shardings are kept: attributes of modules, functions'
 // arguments and ops; and what is wrong there.
+#include "dialects/mesh/Chunk.h"
 #include "dialects/mesh/Mesh.h"
 #include "mlir/AsmParser/AsmParser.h"
 #include "mlir/IR/BuiltinOps.h"
@@ -124,6 +125,9 @@ LogicalResult MeshDialect::verifyOperationAttribute(Operation *op,
       !(isa<MeshAttr>(value) && isa<ModuleOp>(op)))
     return op->emitOpError() << "(A1) " << meshName << " is " << value
                              << ", expected a mesh, on a module";
+  if (attribute.getName() == chunkName && !isa<UnitAttr>(value))
+    return op->emitOpError()
+           << "(A4) " << chunkName << " is " << value << ", expected `unit`";
   if (attribute.getName() == shardingsName)
     return verifyShardings(op, value);
   if (attribute.getName() != storedName)

@@ -186,7 +186,7 @@ def Schedule_MatmulOp : Schedule_Instruction<"matmul",
     "$accumulate (`epilogue` $epilogue^)? $lhs `,` $rhs (`scaled` $scales^ `:` type($scales))? (`bias` $bias^ `:` type($bias))? (`aux` $aux^ `:` type($aux))? `to` $dst attr-dict `:` type($lhs) `,` type($rhs) `to` type($dst)", [AttrSizedOperandSegments], 1> {
   let summary = "A library's matrix product of 3-D views [b,m,k] x [b,k,n], and an epilogue";
   let description = [{
-    (C1) lhs is [b,m,k], rhs [b,k,n], dst [b,m,n]; one of each view's inner strides is 1.
+    (C1) lhs is [b,m,k], rhs [b,k,n], or [1,k,n] for all of b, dst [b,m,n]; one of each view's inner strides is 1.
     (C2) both operands are f32 or bf16, alike, or both of 8 bits and not both e5m2, then dense along k; dst is f32 or bf16.
     (C3) operands of 8 bits have two scales, one f32 each, others none.
     (C4) a bias is n elements of f32 or bf16, and stands beside no epilogue but gelu.

@@ -14,13 +14,14 @@ struct Product {
 
   bool has(uint32_t view) const { return view != noView; }
 
-  /// [b,m,k] and [b,k,n] to [b,m,n].
+  /// [b,m,k] and [b,k,n], or [1,k,n] for all b, to [b,m,n].
   absl::Status checkShapes() const {
     MESHWORK_RETURN_IF_ERROR(expectDims(lhs, "lhs", 3));
     MESHWORK_RETURN_IF_ERROR(expectDims(rhs, "rhs", 3));
     int64_t b = lhs.shape[0], m = lhs.shape[1], k = lhs.shape[2],
             n = rhs.shape[2];
-    MESHWORK_RETURN_IF_ERROR(expectShape(rhs, "rhs", {b, k, n}));
+    int64_t of = rhs.shape[0] == 1 ? 1 : b;
+    MESHWORK_RETURN_IF_ERROR(expectShape(rhs, "rhs", {of, k, n}));
     MESHWORK_RETURN_IF_ERROR(expectShape(dst, "dst", {b, m, n}));
     return checkStrides();
   }

@@ -40,6 +40,26 @@ Key count(const char *section, const char *name, uint32_t &(*field)(Spec &)) {
   return key;
 }
 
+Key wholeNumber(const char *section, const char *name, uint32_t least,
+                uint32_t most, std::function<void(Spec &, uint32_t)> store,
+                std::function<std::optional<uint32_t>(const Spec &)> show) {
+  std::string expected = "a whole number from " + std::to_string(least) +
+                         " to " + std::to_string(most);
+  Key key{section, name, std::move(expected), {}, {}, false, {}};
+  key.read = [store, least, most](const Value &value, Spec &spec) {
+    if (value.kind != Value::Kind::integer || value.integer < least ||
+        value.integer > most)
+      return false;
+    store(spec, static_cast<uint32_t>(value.integer));
+    return true;
+  };
+  key.print = [show](const Spec &spec) -> std::optional<std::string> {
+    std::optional<uint32_t> value = show(spec);
+    return value ? std::optional(std::to_string(*value)) : std::nullopt;
+  };
+  return key;
+}
+
 Key number(const char *section, const char *name, const char *expected,
            bool (*legal)(double), std::function<void(Spec &, double)> store,
            std::function<std::optional<double>(const Spec &)> show) {

@@ -17,6 +17,11 @@ Strings architectures(Device device);
 /// A needed whole number from 1 to 2^31 - 1.
 Key count(const char *section, const char *name, uint32_t &(*field)(Spec &));
 
+/// A whole number from `least` to `most`; not printed where `show` has none.
+Key wholeNumber(const char *section, const char *name, uint32_t least,
+                uint32_t most, std::function<void(Spec &, uint32_t)> store,
+                std::function<std::optional<uint32_t>(const Spec &)> show);
+
 /// A finite number; not printed where `show` has none.
 Key number(const char *section, const char *name, const char *expected,
            bool (*legal)(double), std::function<void(Spec &, double)> store,

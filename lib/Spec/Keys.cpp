@@ -13,6 +13,18 @@ Key bucket() {
       [](const Spec &s) { return s.overlap.bucketBytes; });
 }
 
+/// Of each product that travels in chunks; 1 leaves it whole.
+Key chunks() {
+  return wholeNumber(
+      "overlap", "chunks", 1, 64,
+      [](Spec &s, uint32_t count) { s.overlap.chunks = count; },
+      [](const Spec &s) -> std::optional<uint32_t> {
+        if (s.overlap.matmul == When::never)
+          return std::nullopt;
+        return s.overlap.chunks;
+      });
+}
+
 /// Which of them a device has is checked with the device.
 Key arch() {
   Key key{"target", "arch", R"("native" or the name of an architecture)",
@@ -98,6 +110,9 @@ void addStepKeys(std::vector<Key> &keys) {
     return s.overlap.collectives;
   }));
   keys.push_back(bucket());
+  keys.push_back(word<When>(
+      "overlap", "matmul", [](Spec &s) -> When & { return s.overlap.matmul; }));
+  keys.push_back(chunks());
   keys.push_back(word<Type>("precision", "compute",
                             [](Spec &s) -> Type & { return s.compute; }));
   keys.push_back(onlyOne("precision", "master", {"f32"}, "f32"));

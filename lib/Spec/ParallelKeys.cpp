@@ -139,26 +139,14 @@ Key zeroGradients() {
 }
 
 Key gradientBlock() {
-  Key key{"zero",
-          "gradient_block",
-          "a whole number from 16 to 65536",
-          {},
-          {},
-          false,
-          {}};
-  key.read = [](const Value &value, Spec &spec) {
-    if (value.kind != Value::Kind::integer || value.integer < 16 ||
-        value.integer > 65536)
-      return false;
-    spec.zero.gradientBlock = static_cast<uint32_t>(value.integer);
-    return true;
-  };
-  key.print = [](const Spec &s) -> std::optional<std::string> {
-    if (s.zero.gradients == GradientType::precision)
-      return std::nullopt;
-    return std::to_string(s.zero.gradientBlock);
-  };
-  return key;
+  return wholeNumber(
+      "zero", "gradient_block", 16, 65536,
+      [](Spec &s, uint32_t value) { s.zero.gradientBlock = value; },
+      [](const Spec &s) -> std::optional<uint32_t> {
+        if (s.zero.gradients == GradientType::precision)
+          return std::nullopt;
+        return s.zero.gradientBlock;
+      });
 }
 
 Key pipelineSchedule() {

@@ -153,6 +153,8 @@ struct Optimizer {
 
 struct Overlap {
   When collectives = When::useful; // run beside the computation
+  When matmul = When::never; // products in chunks beside their collectives
+  uint32_t chunks = 4;       // of each such product
   uint64_t bucketBytes = 25 << 20; // of gradients that travel together, at most
 };
 

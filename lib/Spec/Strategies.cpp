@@ -25,6 +25,8 @@ public:
     checkExperts();
     if (sound({"zero.stage", "zero.axes", "zero.gathered"}))
       checkZero();
+    if (sound({"overlap.matmul", "overlap.collectives"}))
+      checkMatmulInChunks();
     if (sound({"shard.layers"}))
       checkPipeline();
   }
@@ -231,6 +233,22 @@ private:
             "found \"fp8\" with precision.weight_casts \"microbatch\", which "
             "rounds weights after they have travelled; write \"step\" there, "
             "or leave that line out");
+  }
+
+  void checkMatmulInChunks() {
+    const Overlap &overlap = spec.overlap;
+    if (overlap.matmul == When::never) {
+      if (given("overlap.chunks"))
+        error("overlap.chunks",
+              "has no meaning with overlap.matmul \"never\"; write \"auto\" "
+              "there, or leave the line out");
+    } else if (overlap.collectives == When::never) {
+      error("overlap.matmul",
+            "found " + quote(wordOf(overlap.matmul)) +
+                " with overlap.collectives \"never\", which lets no chunk "
+                "travel beside a product; write \"auto\" there, or leave "
+                "overlap.matmul out");
+    }
   }
 
   void checkGradientsOfZero() {

@@ -4,6 +4,7 @@
 #include "dialects/mesh/Mesh.h"
 #include "mlir/IR/BuiltinOps.h"
 #include "mlir/Pass/Pass.h"
+#include "passes/options/Options.h"
 
 namespace meshwork::partition {
 #define GEN_PASS_DECL

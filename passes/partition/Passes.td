@@ -72,4 +72,42 @@ def LocalizePass : Pass<"partition-localize", "::mlir::ModuleOp"> {
   let dependentDialects = ["::meshwork::mesh::MeshDialect"];
 }
 
+def ChunkProductsPass : Pass<"partition-chunk-products", "::mlir::ModuleOp"> {
+  let summary = "Cuts products in chunks, which travel beside each other's products";
+  let description = [{
+    Before: local tensors. After: a gather of activations that products read,
+    and a sum over ranks of what products make, are `chunks` collectives and
+    products each. The first go along samples where each chunk has one, else along
+    tokens: a chunk has the same tokens of each rank. No sum changes its order.
+    -schedule-overlap lets one chunk travel under the product of another.
+    A pair says in its cause what is hidden, or why it was left alone.
+    ```mlir
+    // meshwork-opt -partition-chunk-products="mode=always chunks=2"
+    !x = tensor<1x2x8xf32, #transformer.dims<batch, sequence, embed>>
+    !all = tensor<1x4x8xf32, #transformer.dims<batch, sequence, embed>>
+    !w = tensor<8x6xf32, #transformer.dims<embed, ffn>>
+    !y = tensor<1x4x6xf32, #transformer.dims<batch, sequence, ffn>>
+    module attributes {mesh.mesh = #mesh.mesh<"tp"=2>} {
+      func.func @microbatch(%x: !x, %w: !w) -> !y {
+        %all = mesh.all_gather %x dim 1 over ["tp"] cause "x" : !x -> !all
+        %y = transformer.contract "bse,ef->bsf" %all, %w : !all, !w -> !y
+        return %y : !y
+      }
+    }
+    // becomes
+    %a = transformer.slice %x dim "sequence" offset 0 : ...
+    %0 = mesh.all_gather %a dim 1 over ["tp"] cause ... : tensor<1x1x8xf32, ...> -> tensor<1x2x8xf32, ...>
+    ...
+    %1 = transformer.contract "bse,ef->bsf" %0, %w : ...
+    ...
+    %y = transformer.merge %joined dim "sequence" : ...
+    ```
+  }];
+  let options = [
+    Option<"mode", "mode", "::meshwork::spec::When", "::meshwork::spec::When::useful", "auto: what should gain time; always: all that can; never">,
+    Option<"chunks", "chunks", "int64_t", "4", "of each product; 1 leaves all as it is">,
+    Option<"machine", "machine", "::meshwork::cost::Machine", "::meshwork::cost::defaultMachine(::meshwork::spec::Device::cpu)", "whose speeds decide what gains time: cpu, cuda, h100x8, ... or all keys of a machine file">];
+  let dependentDialects = ["::meshwork::mesh::MeshDialect"];
+}
+
 #endif // MESHWORK_PARTITION_PASSES

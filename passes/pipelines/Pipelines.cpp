@@ -325,6 +325,12 @@ void buildFuse(OpPassManager &all, const spec::Spec &spec) {
   passes.addPass(createPatternsPass());
   passes.addPass(createCSEPass());
   passes.addPass(fusion::createFoldBiasPass());
+  // What is kept is decided, and biases are in their products: chunks change
+  // neither.
+  if (spec.overlap.matmul != spec::When::never)
+    passes.addPass(partition::createChunkProductsPass(
+        {/*mode=*/spec.overlap.matmul, /*chunks=*/spec.overlap.chunks,
+         /*machine=*/cost::machineOf(spec)}));
   // After folding, so that a product that is accumulated stays one.
   passes.addPass(fusion::createFuseAccumulationsPass());
   passes.addPass(createPatternsPass());

@@ -1,5 +1,6 @@
 // Collectives to instructions, in buckets.
 #include "passes/schedule/Buckets.h"
+#include "dialects/mesh/Chunk.h"
 #include "dialects/transformer/Facts.h"
 #include "dialects/transformer/StepFunctions.h"
 #include "passes/schedule/LoweringModels.h"
@@ -63,6 +64,8 @@ LogicalResult Buckets::add(mesh::CollectiveOpInterface op) {
   if (!fits(next)) {
     flush();
     pending = next;
+    if (mesh::isChunk(op))
+      flush();
     return success();
   }
   pending->inputs.append(next.inputs);
@@ -83,9 +86,9 @@ bool Buckets::fits(const Bucket &next) const {
     return false;
   const Bucket &last = *pending;
   mesh::CollectiveOpInterface a = last.first, b = next.first;
-  return last.kind == next.kind && last.reduction == next.reduction &&
-         last.sources == next.sources && a.getAxes() == b.getAxes() &&
-         last.bytes + next.bytes <= mostBytes &&
+  return !mesh::isChunk(b) && last.kind == next.kind &&
+         last.reduction == next.reduction && last.sources == next.sources &&
+         a.getAxes() == b.getAxes() && last.bytes + next.bytes <= mostBytes &&
          elementOf(last.inputs) == elementOf(next.inputs) &&
          !conflict(last, next);
 }

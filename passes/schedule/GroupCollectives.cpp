@@ -1,5 +1,6 @@
 // The order of collectives, before they are lowered: those of one kind side by
 // side, so that they travel in one bucket.
+#include "dialects/mesh/Chunk.h"
 #include "dialects/transformer/Facts.h"
 #include "dialects/transformer/StageLists.h"
 #include "passes/schedule/Lowering.h"
@@ -188,7 +189,7 @@ void sinkToUsers(Block &body, ArrayRef<Operation *> ops,
   for (Operation *op : ops) {
     uint64_t bytes = std::max(bytesOfType(op->getOperand(0).getType()),
                               bytesOfType(op->getResult(0).getType()));
-    if (fixed.contains(op) || bytes > smallBytes)
+    if (fixed.contains(op) || bytes > smallBytes || mesh::isChunk(op))
       continue;
     Operation *input = op->getOperand(0).getDefiningOp();
     auto &[last, sum] =

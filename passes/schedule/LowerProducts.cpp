@@ -1,4 +1,5 @@
 // Products: an einsum as one matrix product, with its epilogue.
+#include "dialects/mesh/Chunk.h"
 #include "dialects/transformer/Facts.h"
 #include "passes/schedule/Lowering.h"
 
@@ -57,8 +58,14 @@ LogicalResult emit(const ProductParts &product, Lowering &to) {
   FailureOr<MatmulLayouts> layouts = matmulLayouts(product);
   if (failed(destination) || failed(layouts))
     return failure();
-  FailureOr<Place> lhs = to.copies.readable(product.lhs, layouts->lhs),
-                   rhs = to.copies.readable(product.rhs, layouts->rhs);
+  FailureOr<Place> lhs = to.placement.of(product.lhs);
+  if (failed(lhs))
+    return failure();
+  if (mesh::isChunk(product.op) && product.epilogue == Epilogue::none &&
+      !product.bias)
+    layouts = withRowsInBatch(*layouts, *lhs, destination->place);
+  lhs = to.copies.readable(product.lhs, layouts->lhs);
+  FailureOr<Place> rhs = to.copies.readable(product.rhs, layouts->rhs);
   Place dst = to.copies.writable(*destination, layouts->dst, loc);
   FailureOr<Value> aux = auxOf(product, layouts->dst, to),
                    bias = product.bias && !addsToSum(product)
@@ -73,7 +80,9 @@ LogicalResult emit(const ProductParts &product, Lowering &to) {
   Place a = matrices(*layouts->lhs.of(*lhs)),
         b = matrices(*layouts->rhs.of(*rhs)),
         d = matrices(*layouts->dst.of(dst));
-  if (product.epilogue == Epilogue::none && !*bias && scales.empty())
+  bool isShared = b.shape[0] < d.shape[0]; // by the whole batch
+  if (product.epilogue == Epilogue::none && !*bias && scales.empty() &&
+      !isShared)
     widen(loc, a, b, d, to);
   ProgramBuilder &builder = to.builder;
   Value lhsView = builder.view(loc, a), rhsView = builder.view(loc, b),

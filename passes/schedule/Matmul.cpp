@@ -88,6 +88,26 @@ FailureOr<MatmulLayouts> matmulLayouts(const ProductParts &product) {
   return layouts;
 }
 
+MatmulLayouts withRowsInBatch(const MatmulLayouts &layouts, const Place &lhs,
+                              const Place &dst) {
+  if (layouts.lhs.of(lhs) && layouts.dst.of(dst))
+    return layouts;
+  const Layout::Dims &ofLhs = layouts.lhs.loops[1],
+                     &ofDst = layouts.dst.loops[1];
+  bool hasBatch = !layouts.dst.loops[0].empty();
+  for (size_t outer = 1; !hasBatch && outer < ofDst.size(); ++outer) {
+    MatmulLayouts batched = layouts;
+    for (auto [layout, rows] :
+         {std::pair(&batched.lhs, &ofLhs), std::pair(&batched.dst, &ofDst)}) {
+      layout->loops[0] = Layout::Dims(ArrayRef(*rows).take_front(outer));
+      layout->loops[1] = Layout::Dims(ArrayRef(*rows).drop_front(outer));
+    }
+    if (batched.lhs.of(lhs) && batched.dst.of(dst))
+      return batched;
+  }
+  return layouts;
+}
+
 bool hasRowsOfItsOwn(const ProductParts &product, Value value) {
   FailureOr<Equation> e = Equation::parse(product.equation);
   if (failed(e))

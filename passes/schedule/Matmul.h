@@ -25,6 +25,10 @@ std::optional<ProductParts> productOf(::mlir::Operation *op);
 
 /// Fails where the equation is none.
 ::mlir::FailureOr<MatmulLayouts> matmulLayouts(const ProductParts &product);
+/// Where the rows of `lhs` or `dst` are no single loop: the same product with
+/// the outer ones in its batch, and one `rhs` for all of it. Else `layouts`.
+MatmulLayouts withRowsInBatch(const MatmulLayouts &layouts, const Place &lhs,
+                              const Place &dst);
 /// The loops of one of these with the strides that libraries take: those of
 /// loops of one iteration are free.
 Place matrices(Place loops);

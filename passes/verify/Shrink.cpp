@@ -205,6 +205,10 @@ private:
       small.said.push_back("overlap.collectives \"auto\" -> \"always\"");
     }
     constexpr uint64_t smallBucket = 1024;
+    if (large.overlap.matmul == spec::When::useful) {
+      spec.overlap.matmul = spec::When::always;
+      small.said.push_back("overlap.matmul \"auto\" -> \"always\"");
+    }
     spec.overlap.bucketBytes =
         std::min<uint64_t>(large.overlap.bucketBytes, smallBucket);
     int64_t tokens = int64_t{spec.batch.micro} * spec.batch.sequence;

@@ -165,6 +165,9 @@ class Layout:
                                     "merge_launches": draw.choice(("auto", "always", "never")),
                                     **({"device": "cuda", "arch": "sm_80"} if device == "cuda" else {})}}
         self.sections |= self.experts | self._offload(sizes)
+        chunks = beside(model.config, sizes, "chunks")
+        if self.sections["overlap"]["collectives"] != "never" and chunks.random() < 0.5:
+            self.sections["overlap"] |= {"matmul": "always", "chunks": chunks.choice((2, 3))}
         if beside(model.config, sizes, "activations").random() < 0.25:
             self.sections["recompute"] = {"policy": "offload"}
             self.sections.setdefault("offload", {})["window"] = "4 KiB"

@@ -377,6 +377,9 @@ TEST(SpecErrors, NotSupportedNamesTheWayOut) {
   expectSetError("zero.reduce=step", "zero.reduce: has no meaning in stage 0, "
                                      "where gradients are reduced once a step");
   expectSetError("overlap.bucket=1 B", "overlap.bucket: found");
+  expectSetError("overlap.chunks=2", "overlap.chunks: has no meaning with "
+                                     "overlap.matmul \"never\"");
+  expectSetError("overlap.matmul=sometimes", "overlap.matmul: found");
   expectSetError("recompute.policy=auto",
                  "recompute.policy: \"auto\" takes what fits "
                  "expect.memory_per_rank, or the memory.capacity of "

@@ -107,7 +107,9 @@ absl::StatusOr<Operands> operandsOf(const plan::Matmul &op,
   MESHWORK_RETURN_IF_ERROR(expectRank(ops.lhs, 3, "lhs"));
   MESHWORK_RETURN_IF_ERROR(expectRank(ops.rhs, 3, "rhs"));
   MESHWORK_RETURN_IF_ERROR(expectRank(ops.dst, 3, "dst"));
-  std::vector<int64_t> rhsShape = {ops.batch(), ops.k(), ops.n()};
+  bool isShared = ops.rhs.shape[0] == 1; // by all of the batch
+  std::vector<int64_t> rhsShape = {isShared ? 1 : ops.batch(), ops.k(),
+                                   ops.n()};
   std::vector<int64_t> lhsShape = {ops.batch(), ops.m(), ops.k()};
   MESHWORK_RETURN_IF_ERROR(expectShape(ops.lhs, lhsShape, "lhs"));
   MESHWORK_RETURN_IF_ERROR(expectShape(ops.rhs, rhsShape, "rhs"));
@@ -128,6 +130,8 @@ absl::StatusOr<Operands> operandsOf(const plan::Matmul &op,
   MESHWORK_RETURN_IF_ERROR(checkTypes(ops));
   if (ops.hasBias)
     MESHWORK_RETURN_IF_ERROR(checkBias(ops));
+  if (isShared)
+    ops.rhs.strides[0] = 0;
   if (ops.dstMatrix.transposed)
     transposeAll(ops);
   return ops;

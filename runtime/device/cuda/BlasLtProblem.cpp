@@ -49,7 +49,8 @@ absl::Status checkShapes(const MatmulRequest &request) {
   int64_t batch = dst.shape[0], m = dst.shape[1], n = dst.shape[2];
   int64_t k = lhs.shape[2];
   MESHWORK_RETURN_IF_ERROR(expectShape(lhs, {batch, m, k}, "lhs"));
-  return expectShape(request.rhs, {batch, k, n}, "rhs");
+  bool isShared = !request.rhs.shape.empty() && request.rhs.shape[0] == 1;
+  return expectShape(request.rhs, {isShared ? 1 : batch, k, n}, "rhs");
 }
 
 /// Of the two inner dims, the step of the one that is not dense.

@@ -429,3 +429,11 @@ func.func @f() -> tensor<4xf32> {
   return %x : tensor<4xf32>
 }
 }
+
+// -----
+
+func.func @chunk(%x: tensor<4xf32>) {
+  // expected-error@+1 {{(A4) mesh.chunk is true, expected `unit`}}
+  func.call @chunk(%x) {mesh.chunk = true} : (tensor<4xf32>) -> ()
+  return
+}

@@ -1,0 +1,41 @@
+// What products in chunks gain, by lib/Cost, before there are instructions.
+#pragma once
+
+#include "dialects/mesh/Mesh.h"
+#include "lib/Cost/Times.h"
+#include "passes/partition/Chunks.h"
+
+namespace meshwork::partition {
+
+/// A collective, and the products that read what it brings or make what it
+/// sums.
+struct ChunkedPair {
+  mesh::CollectiveOpInterface moves;
+  ::llvm::SmallVector<transformer::ContractOp> products;
+  Chunks chunks;
+  /// Of the tensors that are cut or joined by copies; 0 where chunks are
+  /// neighbours.
+  uint64_t bytesCopied = 0;
+  /// That hide the collective anyway: they need nothing of it, and stand
+  /// between what it takes and what waits for it.
+  ::llvm::SmallVector<transformer::ContractOp> beside = {};
+};
+
+/// Of a pair, in seconds.
+struct ChunkGain {
+  double whole = 0;        // the collective, then the products
+  double chunked = 0;      // in chunks, with their copies
+  bool takesCores = false; // that multiply: then nothing is hidden
+  double saved() const { return takesCores ? 0 : whole - chunked; }
+};
+
+/// One chunk travels while another one is multiplied. With c chunks this takes
+/// max(m - b, 0) + (c - 1) max(m, p) + p: m and p are of one chunk, b of the
+/// products beside.
+ChunkGain gainOf(const ChunkedPair &pair, const cost::Times &times,
+                 mesh::MeshAttr mesh);
+
+/// For `meshwork explain`: what `chunks` save, or why it was left whole.
+std::string textOf(const ChunkGain &gain, int64_t chunks, bool isDone);
+
+} // namespace meshwork::partition
