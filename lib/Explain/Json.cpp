@@ -11,6 +11,7 @@
 #include "lib/Explain/Memory.h"
 #include "lib/Explain/Pipeline.h"
 #include "lib/Explain/Schedule.h"
+#include "lib/Explain/Summary.h"
 #include "lib/Explain/Unread.h"
 #include "lib/Explain/WholeStep.h"
 #include "lib/Plan/Boxes.h"
@@ -187,17 +188,7 @@ std::string estimateJson(const plan::Plan &plan) {
                      {"estimate", estimate(plan)}});
 }
 
-absl::StatusOr<std::string> json(const plan::Plan &plan,
-                                 const Measured *measured) {
-  if (plan.microbatches() > mostMicrobatches)
-    return absl::ResourceExhaustedError(
-        absl::StrCat("a step has ", counted(plan.microbatches(), "microbatch"),
-                     "; the list of its actions is "
-                     "written for at most ",
-                     mostMicrobatches, ": compile with a larger batch.micro"));
-  auto classes = rankClasses(plan);
-  if (!classes.ok())
-    return classes.status();
+Json summaryJson(const plan::Plan &plan, const Measured *measured) {
   Json object;
   object["format_version"] = formatVersion;
   object["ranks"] = numRanks(plan);
@@ -212,7 +203,6 @@ absl::StatusOr<std::string> json(const plan::Plan &plan,
   object["choices"] = choicesJson(plan);
   object["shared_attention"] = attention(plan);
   object["unread_stores"] = unread(plan);
-  object["schedule"] = actions(plan);
   IdleTime idle = idleTime(plan);
   object["bubble_fraction"] = orNull(idle.bubble);
   object["idle_fraction"] = orNull(idle.idle);
@@ -220,6 +210,22 @@ absl::StatusOr<std::string> json(const plan::Plan &plan,
   if (measured)
     object["measured"] = measuredJson(*measured);
   object["spec"] = plan.spec() ? plan.spec()->str() : "";
+  return object;
+}
+
+absl::StatusOr<std::string> json(const plan::Plan &plan,
+                                 const Measured *measured) {
+  if (plan.microbatches() > mostMicrobatches)
+    return absl::ResourceExhaustedError(
+        absl::StrCat("a step has ", counted(plan.microbatches(), "microbatch"),
+                     "; the list of its actions is "
+                     "written for at most ",
+                     mostMicrobatches, ": compile with a larger batch.micro"));
+  auto classes = rankClasses(plan);
+  if (!classes.ok())
+    return classes.status();
+  Json object = summaryJson(plan, measured);
+  object["schedule"] = actions(plan);
   object["rank_classes"] = *std::move(classes);
   return textOfJson(object);
 }

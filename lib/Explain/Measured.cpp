@@ -180,6 +180,40 @@ Measured::Pipeline pipelineOf(const Steps &steps, const StepTime &planned,
           medianOf(bubbles), simulated.timeline->bubbleFraction};
 }
 
+/// The number of the step that takes the median of all.
+uint64_t typicalOf(const Steps &steps) {
+  std::vector<std::pair<double, uint64_t>> order;
+  for (const auto &[step, time] : steps.times)
+    order.emplace_back(time, step);
+  std::sort(order.begin(), order.end());
+  return order[order.size() / 2].second;
+}
+
+Measured::Row rowOf(const RankStep &step,
+                    const std::vector<plan::ListShape> &lists) {
+  Measured::Row row{step.rank, {}};
+  for (const RankStep::Action &one : step.actions)
+    if (plan::ListKind kind = lists[one.list].kind;
+        isCompute(kind) || !plan::isOfMicrobatch(kind))
+      row.actions.push_back({one.list, one.microbatch,
+                             1e-6 * (one.begin - step.begin),
+                             1e-6 * (one.end - step.begin), 1e-6 * one.wait});
+  return row;
+}
+
+/// Of the ranks in `shown`, in their order.
+std::vector<Measured::Row> rowsOf(const plan::Plan &plan, uint64_t step,
+                                  const std::vector<uint64_t> &shown,
+                                  const std::vector<RankStep> &all) {
+  std::vector<Measured::Row> rows;
+  for (uint64_t rank : shown)
+    for (const RankStep &one : all)
+      if (one.rank == rank && one.step == step)
+        rows.push_back(rowOf(one, plan::listsOf(*plan.programs()->Get(
+                                      plan::programOf(plan, rank)))));
+  return rows;
+}
+
 Measured compare(const plan::Plan &plan, const cost::Machine &machine,
                  const std::vector<RankStep> &all) {
   Measured result;
@@ -197,6 +231,8 @@ Measured compare(const plan::Plan &plan, const cost::Machine &machine,
     result.pipeline = pipelineOf(steps, planned.step, simulated);
   addLists(plan, planned, lists, result);
   result.moves = measuredMoves(plan, machine, all);
+  result.typicalStep = typicalOf(steps);
+  result.rows = rowsOf(plan, result.typicalStep, firstRanks(plan), all);
   return result;
 }
 } // namespace

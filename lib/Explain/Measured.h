@@ -49,6 +49,21 @@ struct Measured {
   std::optional<Pipeline> pipeline;
   std::vector<OfList> lists;
   std::vector<OfMoves> moves;
+  /// One action of a rank in one step, transfers left out; from the rank's own
+  /// first instruction of the step, since clocks of ranks are not compared.
+  struct Action {
+    uint32_t list = 0, microbatch = 0;
+    double begin = 0, end = 0;
+    double wait = 0; // of it, for peers
+  };
+  struct Row {
+    uint32_t rank = 0;
+    std::vector<Action> actions;
+  };
+  /// A step of median length, as one rank of each coordinate along the
+  /// pipeline's axis ran it.
+  uint64_t typicalStep = 0;
+  std::vector<Row> rows;
 };
 
 /// `trace` is the text of a trace of this plan; errors are those of readTrace

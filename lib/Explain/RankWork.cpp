@@ -1,4 +1,6 @@
 #include "lib/Explain/RankWork.h"
+#include "lib/Explain/Listing.h"
+#include "lib/Plan/Programs.h"
 #include "lib/Plan/Views.h"
 #include "lib/Schedules/ListKinds.h"
 #include <algorithm>
@@ -83,6 +85,19 @@ workOfPlan(const plan::Plan &plan,
   else
     for (uint32_t number : plan::orEmpty(plan.program_numbers()))
       add(number);
+  return ranks;
+}
+
+std::vector<uint64_t> firstRanks(const plan::Plan &plan) {
+  if (plan.programs()->size() == 1)
+    return {0};
+  std::vector<uint64_t> ranks(plan.program_numbers()->size(), UINT64_MAX);
+  for (uint64_t rank = 0; rank < numRanks(plan); ++rank) {
+    uint64_t &first = ranks[plan::programIndex(plan, [&](uint32_t axis) {
+      return plan::coordinateOf(plan, rank, axis);
+    })];
+    first = std::min(first, rank);
+  }
   return ranks;
 }
 

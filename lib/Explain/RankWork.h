@@ -24,6 +24,10 @@ std::vector<RankWork>
 workOfPlan(const plan::Plan &plan,
            const std::vector<std::vector<double>> &seconds = {});
 
+/// The first rank of each of workOfPlan: of each coordinate along a pipeline's
+/// axis, or rank 0 for all.
+std::vector<uint64_t> firstRanks(const plan::Plan &plan);
+
 /// The table of the stages. Nothing where there is one stage, or a table that
 /// is too long to simulate.
 std::optional<schedules::Table> stageTable(std::span<const RankWork> ranks,

@@ -200,4 +200,56 @@ Json Why::json(uint32_t place) const {
   return {{"name", list[place]}, {"dims", dims}, {"moves", moves}};
 }
 
+namespace {
+/// [axis, annotation or null, op, factor, back, dim]
+Json causeJson(const plan::DimCause &cause) {
+  bool ends = cause.annotation() != UINT32_MAX;
+  return Json::array({raw(cause.axis()),
+                      ends ? Json(cause.annotation()) : Json(), raw(cause.op()),
+                      raw(cause.factor()), cause.back(), cause.dim()});
+}
+
+Json storyJson(const plan::ValueStory &story) {
+  Json dims = Json::array(), moves = Json::array();
+  for (const plan::DimStory *dim : orEmpty(story.dims())) {
+    Json causes = Json::array();
+    for (const plan::DimCause *cause : orEmpty(dim->causes()))
+      causes.push_back(causeJson(*cause));
+    dims.push_back({{"dim", raw(dim->name())}, {"causes", std::move(causes)}});
+  }
+  for (const plan::Move *move : orEmpty(story.moves()))
+    moves.push_back(moveJson(*move));
+  return {{"dims", std::move(dims)}, {"moves", std::move(moves)}};
+}
+
+using Texts = flatbuffers::Vector<flatbuffers::Offset<flatbuffers::String>>;
+Json textsJson(const Texts *texts) {
+  Json list = Json::array();
+  for (const flatbuffers::String *text : orEmpty(texts))
+    list.push_back(raw(text));
+  return list;
+}
+} // namespace
+
+Json Why::tables() const {
+  Json annotations = Json::array(), stories = Json::array(),
+       values = Json::array();
+  if (!notes)
+    return nullptr;
+  for (const plan::Annotation *one : orEmpty(notes->annotations()))
+    annotations.push_back({{"annotation", raw(one->key())},
+                           {"value", raw(one->value())},
+                           {"place", raw(one->place())}});
+  for (const plan::ValueStory *one : orEmpty(notes->stories()))
+    stories.push_back(storyJson(*one));
+  if (notes->values())
+    for (const plan::StoredValue *one : *notes->values())
+      values.push_back(Json::array({one->scope(), one->leaf(), one->story()}));
+  return {{"annotations", std::move(annotations)},
+          {"scopes", textsJson(notes->scopes())},
+          {"leaves", textsJson(notes->leaves())},
+          {"stories", std::move(stories)},
+          {"values", std::move(values)}};
+}
+
 } // namespace meshwork::explain

@@ -24,6 +24,10 @@ public:
   /// Dims with their chains, then moves; "" for a place that is not there.
   std::string text(uint32_t place) const;
   nlohmann::ordered_json json(uint32_t place) const;
+  /// The notes themselves, for a reader that follows the chains of all values
+  /// by itself: README.md. As long as the plan has them, since repeated layers
+  /// share their stories.
+  nlohmann::ordered_json tables() const;
 
 private:
   /// One step towards an annotation.
