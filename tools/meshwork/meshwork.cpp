@@ -1,5 +1,5 @@
-// meshwork compile | import | explain | verify | schedule | tune | checkpoint:
-// what a user types.
+// meshwork compile | import | explain | report | verify | schedule | tune |
+// checkpoint: what a user types.
 #include "lib/Spec/Diagnostic.h"
 #include "lib/Spec/ScheduleNames.h"
 #include "runtime/io/Streams.h"
@@ -12,6 +12,7 @@
 #include "tools/meshwork/driver/Schedule.h"
 #include "tools/meshwork/driver/Tokenize.h"
 #include "tools/meshwork/driver/VerifyRun.h"
+#include "tools/meshwork/driver/WriteReport.h"
 #include "tools/meshwork/tune/Tune.h"
 
 namespace {
@@ -40,6 +41,10 @@ constexpr const char *explainExamples = R"(Examples:
   meshwork explain model.mwplan model.embed_tokens.weight
   meshwork explain model.mwplan 'model.layers.*.mlp.up_proj.weight' --json
   meshwork explain model.mwplan --measured trace.json)";
+constexpr const char *reportExamples = R"(Examples:
+  meshwork report model.mwplan -o report.html
+  meshwork-run model.mwplan --data FILE --steps 20 --trace trace.json --metrics metrics.jsonl
+  meshwork report model.mwplan --trace trace.json --metrics metrics.jsonl -o report.html)";
 constexpr const char *verifyExamples = R"(Examples:
   meshwork verify model.mwplan
   meshwork verify config.json --spec spec.toml --by-running)";
@@ -142,6 +147,24 @@ void addExplain(CLI::App &app, ExplainOptions &options) {
       ->excludes(schedule);
   command->add_option("--svg", options.svg,
                       "also draw the pipeline: an SVG file (- is stdout)");
+}
+
+CLI::App *addReport(CLI::App &app, ReportOptions &options) {
+  CLI::App *command = app.add_subcommand(
+      "report", "Show a plan and a run of it as one HTML page");
+  command->footer(reportExamples);
+  command->add_option("plan", options.plan, "a plan")->required();
+  command->add_option("--trace", options.trace,
+                      "a trace of meshwork-run --trace: its times beside those "
+                      "that were planned");
+  command->add_option("--metrics", options.metrics,
+                      "the lines of meshwork-run --metrics: curves of loss and "
+                      "speed");
+  command
+      ->add_option("-o,--output", options.output,
+                   "the page to write (- is stdout)")
+      ->required();
+  return command;
 }
 
 CLI::App *addVerify(CLI::App &app, std::string &subject, bool &byRunning,
@@ -394,6 +417,8 @@ int main(int argc, char **argv) {
                      "the .mlir to write (default: stdout)");
   ExplainOptions explainOptions;
   addExplain(app, explainOptions);
+  ReportOptions reportOptions;
+  CLI::App *reporting = addReport(app, reportOptions);
   VerifyRunOptions verifyOptions;
   bool byRunning = false;
   CLI::App *verify = addVerify(app, plan, byRunning, verifyOptions);
@@ -415,6 +440,8 @@ int main(int argc, char **argv) {
     verifyOptions.model = plan;
     return byRunning ? verifyByRunning(verifyOptions) : verifyPlan(plan);
   }
+  if (reporting->parsed())
+    return writeReport(reportOptions);
   if (schedules->parsed())
     return schedule(scheduleOptions);
   if (tokens->parsed())

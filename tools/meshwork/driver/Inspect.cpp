@@ -20,18 +20,28 @@ static absl::StatusOr<std::string> tell(const plan::Plan &plan,
   return explain::text(plan, {.schedule = options.schedule});
 }
 
+std::optional<explain::Measured>
+readMeasured(const plan::Plan &plan, const std::string &path, int &code) {
+  std::optional<std::string> trace =
+      readFile(path, code, explain::maxTraceBytes);
+  if (!trace)
+    return std::nullopt;
+  absl::StatusOr<explain::Measured> measured = explain::measured(plan, *trace);
+  if (measured.ok())
+    return *std::move(measured);
+  code = report(absl::Status(
+      measured.status().code(),
+      absl::StrCat(quote(path), ": ", measured.status().message())));
+  return std::nullopt;
+}
+
 /// The plan's times beside those of a run.
 static int tellMeasured(const plan::Plan &plan, const ExplainOptions &options) {
   int code = ok;
-  std::optional<std::string> trace =
-      readFile(options.measured, code, explain::maxTraceBytes);
-  if (!trace)
+  std::optional<explain::Measured> measured =
+      readMeasured(plan, options.measured, code);
+  if (!measured)
     return code;
-  absl::StatusOr<explain::Measured> measured = explain::measured(plan, *trace);
-  if (!measured.ok())
-    return report(absl::Status(measured.status().code(),
-                               absl::StrCat(quote(options.measured), ": ",
-                                            measured.status().message())));
   if (!options.json)
     return writeOut(explain::text(plan, *measured));
   absl::StatusOr<std::string> text = explain::json(plan, &*measured);

@@ -1,6 +1,8 @@
 // `meshwork explain` and `meshwork verify`: what a plan says.
 #pragma once
 
+#include "lib/Explain/Measured.h"
+#include <optional>
 #include <string>
 
 namespace meshwork::driver {
@@ -17,6 +19,11 @@ struct ExplainOptions {
 
 /// Both print to stdout, errors to stderr, and return the exit code.
 int explainPlan(const ExplainOptions &options);
+/// The times of a run of the plan, of a trace at `path`; nothing after a
+/// message. `code` gets the exit code.
+std::optional<explain::Measured>
+readMeasured(const plan::Plan &plan, const std::string &path, int &code);
+
 /// Runs every check that the launcher runs, and says what holds.
 int verifyPlan(const std::string &path);
 

@@ -1,0 +1,73 @@
+// How parameters are split: a table, and a picture of the one that is chosen.
+const sizeOf = new Map(data.explain.mesh.map((axis) => [axis.axis, axis.size]));
+
+/// "dp, tp" of a dim's axes; parts is the product of their sizes.
+const partsOf = (axes) => axes.reduce((all, axis) => all * (sizeOf.get(axis.split(" in ")[0]) || 1), 1);
+
+function splitText(state) {
+  const dims = (state.split || []).map((axes, dim) => axes.length ? `dim ${dim} over ${axes.join(", ")}` : "").filter(Boolean);
+  return dims.length ? dims.join("; ") : "whole on each rank";
+}
+
+/// A tensor as a box with the cuts of its last two dims.
+function box(parameter, state) {
+  const shape = parameter.shape.length ? parameter.shape : [1];
+  const split = shape.map((_, dim) => (state.split && state.split[dim]) || []);
+  const rows = shape.length > 1 ? shape.length - 2 : -1, columns = shape.length - 1;
+  const most = Math.max(...shape), scale = (size) => 60 + 220 * Math.sqrt(size / most);
+  const wide = scale(shape[columns]), high = rows < 0 ? 34 : scale(shape[rows]), left = 1, top = 22;
+  const cuts = [];
+  const addCuts = (parts, across) => {
+    const drawn = Math.min(parts, 32);
+    for (let i = 1; i < drawn; ++i) {
+      const at = i / drawn;
+      cuts.push(draw("line", across ? { x1: left + wide * at, x2: left + wide * at, y1: top, y2: top + high }
+        : { x1: left, x2: left + wide, y1: top + high * at, y2: top + high * at }));
+    }
+  };
+  const own = { width: wide / Math.min(partsOf(split[columns]), 32), height: rows < 0 ? high : high / Math.min(partsOf(split[rows]), 32) };
+  addCuts(partsOf(split[columns]), true);
+  if (rows >= 0) addCuts(partsOf(split[rows]), false);
+  const side = (dim) => `${shape[dim]}${split[dim].length ? ` over ${split[dim].join(", ")} = ${partsOf(split[dim])}` : ""}`;
+  return picture(Math.max(left + wide + 20, 300), top + high + 24,
+    draw("rect", { x: left, y: top, width: wide, height: high, fill: "#eef3fa", stroke: "#8a97a8" }),
+    draw("rect", { x: left, y: top, ...own, fill: "#9ecbff" }, tip("the part of the first rank")),
+    draw("g", { stroke: "#8a97a8", "stroke-width": 0.7 }, ...cuts),
+    label(left, top - 8, side(columns)),
+    rows >= 0 ? label(left, top + high + 16, `down: ${side(rows)}`) : "");
+}
+
+/// States that are split alike are one picture.
+function parameterDetail(parameter) {
+  const alike = new Map();
+  for (const state of parameter.states) {
+    const key = splitText(state) + (state.type || "").replace(/^\w*/, "");
+    alike.set(key, [...(alike.get(key) || []), state]);
+  }
+  const pictures = [...alike.values()].map((states) => make("div", {},
+    make("b", {}, states.map((one) => one.state.replaceAll("_", " ")).join(", ")), box(parameter, states[0]),
+    make("div", {}, `${[...new Set(states.map((one) => one.type))].join(", ")}: ${splitText(states[0])}`)));
+  return make("div", {}, make("h3", { class: "name" }, parameter.name),
+    note(`${counted(parameter.count, "parameter")} of [${parameter.shape.join(", ")}]; the dark part is what one rank holds.`),
+    make("div", { class: "pictures" }, ...pictures));
+}
+
+function showParameters() {
+  const place = make("div");
+  const pick = (parameter) => () => place.replaceChildren(parameterDetail(parameter));
+  const byState = (parameter, name) => {
+    const state = parameter.states.find((one) => one.state === name);
+    return state ? splitText(state) : null;
+  };
+  const rows = data.parameters.map((one) => {
+    const weight = one.states.find((state) => state.state === "weight") || one.states[0] || {};
+    const kept = one.states.find((state) => !["weight", "gradient"].includes(state.state));
+    return [make("button", { class: "name", onclick: pick(one) }, one.name), String(one.count), `[${one.shape.join(", ")}]`, weight.type || null,
+      byState(one, "weight"), byState(one, "gradient"), kept ? splitText(kept) : null];
+  });
+  section("shardings", "Shardings of parameters",
+    note("Parameters of repeated layers are one row, with * for the layer. Choose a name for a picture."),
+    table(["parameter", ">how many", "shape", "on a rank", "weight", "gradient", "optimizer's states"], rows), place);
+  const first = data.parameters.find((one) => one.states.some((state) => (state.split || []).some((axes) => axes.length))) || data.parameters[0];
+  if (first) pick(first)();
+}
