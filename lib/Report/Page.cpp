@@ -49,6 +49,14 @@ std::string explainText(const plan::Plan &plan) {
   text.resize(text.rfind('\n', most) + 1);
   return text + "... and more: build/bin/meshwork explain tells all\n";
 }
+/// Names of the axes along which ranks run different programs.
+Json programAxes(const plan::Plan &plan) {
+  Json names = Json::array();
+  for (uint32_t axis : plan::orEmpty(plan.program_axes()))
+    names.push_back(textOf(plan.mesh()->Get(axis)->name()));
+  return names;
+}
+
 /// Of meshes small enough to draw each rank; null of others.
 Json programOfRank(const plan::Plan &plan) {
   constexpr uint64_t most = 256;
@@ -72,6 +80,7 @@ Json factsJson(const plan::Plan &plan) {
           {"micro_batch", plan.micro_batch()},
           {"microbatches", plan.microbatches()},
           {"batch_axes", explain::axesText(plan, plan.batch_axes())},
+          {"program_axes", programAxes(plan)},
           {"program_of_rank", programOfRank(plan)}};
 }
 

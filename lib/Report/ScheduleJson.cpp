@@ -26,11 +26,19 @@ std::string wordOf(const plan::ListShape &list) {
               : plan::EnumNameListKind(list.kind);
 }
 
-/// [word, virtual stage, microbatch, begin, end] of an action, in microseconds.
-Json spanJson(const plan::ListShape &list, uint32_t microbatch, double begin,
-              double end) {
-  return Json::array({wordOf(list), list.stage, microbatch, microseconds(begin),
-                      microseconds(end)});
+/// An action's time in seconds.
+struct Span {
+  double begin, end;
+  std::optional<double> wait = {}; // of it, for peers; of a run
+};
+
+/// [word, virtual stage, microbatch, begin, end, wait] in microseconds.
+Json spanJson(const plan::ListShape &list, uint32_t microbatch, Span span) {
+  Json json = Json::array({wordOf(list), list.stage, microbatch,
+                           microseconds(span.begin), microseconds(span.end)});
+  if (span.wait)
+    json.push_back(microseconds(*span.wait));
+  return json;
 }
 
 /// Rows that share what may be drawn.
@@ -46,14 +54,13 @@ public:
       ++rowsLeftOut;
     isShown = rowsLeftOut == 0;
   }
-  void add(const plan::ListShape &shape, uint32_t microbatch, double from,
-           double to) {
-    end = std::max(end, to);
+  void add(const plan::ListShape &shape, uint32_t microbatch, Span span) {
+    end = std::max(end, span.end);
     if (!isShown)
       return;
     Json &row = list.back();
     if (row["spans"].size() < perRow)
-      row["spans"].push_back(spanJson(shape, microbatch, from, to));
+      row["spans"].push_back(spanJson(shape, microbatch, span));
     else
       row["left_out"] = row["left_out"].get<uint64_t>() + 1;
   }
@@ -91,8 +98,8 @@ void addInOrder(Rows &rows, const RankWork &work) {
   double now = 0;
   for (const plan::Action &action : work.actions) {
     double seconds = work.seconds[action.list()];
-    rows.add(work.lists[action.list()], action.microbatch(), now,
-             now + seconds);
+    rows.add(work.lists[action.list()], action.microbatch(),
+             {now, now + seconds});
     now += seconds;
   }
 }
@@ -107,13 +114,13 @@ void addSimulated(Rows &rows, const RankWork &work, double before,
     if (auto kind = schedules::kindOf(list.kind)) {
       const auto &span = timeline.spans[rank][place++];
       if (schedules::isCompute(*kind))
-        rows.add(list, action.microbatch(), before + span.begin,
-                 before + span.end);
+        rows.add(list, action.microbatch(),
+                 {before + span.begin, before + span.end});
       continue;
     }
     double &at = place == 0 ? now : after,
            seconds = work.seconds[action.list()];
-    rows.add(list, action.microbatch(), at, at + seconds);
+    rows.add(list, action.microbatch(), {at, at + seconds});
     at += seconds;
   }
 }
@@ -159,7 +166,7 @@ Json measuredJson(const plan::Plan &plan, const explain::Measured &measured) {
         plan::listsOf(*plan.programs()->Get(plan::programOf(plan, row.rank)));
     rows.begin(row.rank);
     for (const explain::Measured::Action &one : row.actions)
-      rows.add(lists[one.list], one.microbatch, one.begin, one.end);
+      rows.add(lists[one.list], one.microbatch, {one.begin, one.end, one.wait});
   }
   Json object = rows.take();
   object["step"] = measured.typicalStep;

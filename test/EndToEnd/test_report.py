@@ -4,6 +4,7 @@ import json
 import shutil
 import subprocess
 import unittest
+import urllib.parse
 
 import shell
 
@@ -17,10 +18,12 @@ class Reader(html.parser.HTMLParser):
     def __init__(self):
         super().__init__(convert_charrefs=True)
         self.open, self.outside, self.text, self.tags = [], [], "", []
+        self.titles, self.items, self.named = [], [], []  # texts of h2, of li, and of what is a name
 
     def handle_starttag(self, tag, attributes):
         self.tags.append(tag)
         self.outside += [value for key, value in attributes if key in ("src", "href", "action")]
+        self.named += [value for key, value in attributes if key == "data-value"]
         if tag not in VOID:
             self.open.append((tag, dict(attributes)))
 
@@ -32,6 +35,8 @@ class Reader(html.parser.HTMLParser):
     def handle_data(self, text):
         if self.open and self.open[-1][1].get("id") == "data":
             self.text += text
+        elif self.open and self.open[-1][0] in ("h2", "li"):
+            (self.titles if self.open[-1][0] == "h2" else self.items).append(text)
 
 
 def read(text):
@@ -115,7 +120,9 @@ class Report(unittest.TestCase):
         actions = self.explain("pp.mwplan")["schedule"]
         for side in (page["schedule"]["planned"], page["schedule"]["measured"]):
             self.assertEqual([row["rank"] for row in side["rows"]], [0, 1])
+            is_measured = side is page["schedule"]["measured"]
             for row, expected in zip(side["rows"], actions):
+                self.assertEqual({len(span) for span in row["spans"]}, {6 if is_measured else 5})
                 spans = sorted(row["spans"], key=lambda span: span[3])
                 named = [f"{stage}{word}{microbatch}" for word, stage, microbatch, *_ in spans if len(word) == 1]
                 self.assertEqual(named, [one for one in expected if "SEND" not in one and "RECV" not in one])
@@ -170,19 +177,25 @@ class Report(unittest.TestCase):
         for word in ("http://", "https://"):  # but for the name of SVG's elements
             self.assertEqual(text.count(word), text.count("http://www.w3.org/2000/svg") if word == "http://" else 0)
 
-    def test_hostile_names_stay_text(self):
-        """The plan's name, its model's and a metric's: none opens or closes a tag."""
-        name = "b<script>alert(1)<!--&amp;'\"\u202e.mwplan"
-        shutil.copy(self.space.path / "sp.mwplan", self.space.path / name)
-        key = "</script><img src=x onerror=alert(1)>"
+    def hostile(self):
+        """The page of a plan whose own name, a parameter's and a metric's would open and close tags."""
+        odd, key = "</script><script>alert(1)</script><!--\u202e&amp;'.weight", "</script><img src=x onerror=alert(1)>"
+        model = self.space.must("meshwork", "import", MODEL).stdout
+        self.space.write("odd.mlir", model.replace("lm_head.weight", odd))
         self.space.write("odd.jsonl", json.dumps({"step": 0, key: 1}) + "\n")
-        page = self.page(name, "--metrics", "odd.jsonl")
+        name = "b<script>alert(1)<!--&amp;'\"\u202e.mwplan"
+        self.space.must("meshwork", "compile", "odd.mlir", "--spec", "examples/tp2-sp.toml", "-o", name)
+        return name, odd, key, self.page(name, "--metrics", "odd.jsonl")
+
+    def test_hostile_names_stay_text(self):
+        name, odd, key, page = self.hostile()
+        tags = self.reader.tags
         self.assertEqual(page["name"], name)
+        self.assertIn(odd, [row["name"] for row in page["parameters"]])
+        self.assertIn(odd, [name_of(page["why"], place) for place in range(len(page["why"]["values"]))])
         self.assertEqual(list(page["metrics"]["series"]), [key])
         self.page("sp.mwplan")
-        plain = self.reader.tags
-        self.page(name, "--metrics", "odd.jsonl")
-        self.assertEqual(self.reader.tags, plain)
+        self.assertEqual(self.reader.tags, tags)
 
     def test_a_plan_of_one_rank(self):
         self.space.must("meshwork", "compile", MODEL, "--spec", "examples/dp1.toml", "-o", "one.mwplan")
@@ -224,18 +237,36 @@ class Report(unittest.TestCase):
         self.space.refuse(shell.CANNOT_CREATE, ["absent/a.html"], "meshwork", "report", "sp.mwplan", "-o", "absent/a.html")
         self.assertEqual((self.space.path / "sp.mwplan").read_bytes(), before)
 
+    def browse(self, query):
+        """What a browser makes of report.html: the text that it shows."""
+        done = subprocess.run(["chromium", "--headless", "--no-sandbox", "--disable-gpu", "--enable-logging=stderr", "--dump-dom",
+                               f"file://{self.space.path}/report.html#why={urllib.parse.quote(query)}"],
+                              capture_output=True, text=True, timeout=120)
+        self.assertNotIn("CONSOLE", done.stderr)
+        return read(done.stdout)
+
     @unittest.skipUnless(shutil.which("chromium"), "there is no chromium")
     def test_a_browser_shows_it_without_errors(self):
-        """And answers a question as explain does."""
-        self.page("pp.mwplan", "--trace", "pp.json", "--metrics", "pp.jsonl")
-        name = "model.layers.0.mlp.up_proj.weight"
-        done = subprocess.run(["chromium", "--headless", "--no-sandbox", "--disable-gpu", "--enable-logging=stderr", "--dump-dom",
-                               f"file://{self.space.path}/report.html#why={name}"], capture_output=True, text=True, timeout=60)
-        self.assertNotIn("CONSOLE", done.stderr)
+        """And answers a question in the words of explain."""
+        name = "model.layers.0.mlp.down_proj"
+        self.page("sp.mwplan", "--trace", "sp.json", "--metrics", "sp.jsonl")
+        seen = self.browse(name)
         for title in ("Mesh", "Shardings of parameters", "Memory over the step", "Communication by axis", "Schedule",
                       "Loss and other metrics", "All that explain tells"):
-            self.assertIn(f"<h2>{title}</h2>", done.stdout)
-        self.assertIn(f'data-value="{name}"', done.stdout)
+            self.assertIn(title, seen.titles)
+        told = self.space.must("meshwork", "explain", "sp.mwplan", name).stdout.split("\nWhy ", 1)[1]
+        links = [line.strip() for line in told.splitlines() if line.startswith("      as ") or " (default)" in line]
+        self.assertGreater(len(links), 1)
+        for link in links:
+            self.assertIn(link, seen.items)
+
+    @unittest.skipUnless(shutil.which("chromium"), "there is no chromium")
+    def test_a_browser_shows_hostile_names_as_text(self):
+        _, odd, _, _ = self.hostile()
+        seen = self.browse(odd)
+        self.assertNotIn("img", seen.tags)
+        self.assertEqual(seen.tags.count("script"), self.reader.tags.count("script"))
+        self.assertIn(odd.replace("\u202e", "\\u{202e}"), seen.named)
 
 
 if __name__ == "__main__":

@@ -2,6 +2,7 @@
 // must be told without a crash; the sanitizers look.
 #include "Loaded.h"
 #include "lib/Explain/Explain.h"
+#include "lib/Report/Report.h"
 #include "meshwork/Plan/Frame.h"
 #include <random>
 
@@ -29,6 +30,8 @@ TEST(Mutants, whatTheCheckAcceptsIsToldWithoutACrash) {
     if (plan.microbatches() <
         10000) // A long list of actions takes long, no more.
       EXPECT_TRUE(json(plan).ok());
+    if (accepted % 32 == 0)
+      EXPECT_FALSE(report::page(plan, {}).empty());
     for (const char *name : {"wte.weight", "x", "*"})
       EXPECT_FALSE(value(plan, name).ok() && value(plan, name)->empty());
   }

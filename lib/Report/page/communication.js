@@ -11,13 +11,13 @@ function trafficBars(rows) {
     const parts = kinds.map((kind, place) => {
       const some = own.filter((row) => row.kind === kind), size = sum(some, "bytes_sent_per_rank");
       const made = draw("rect", { x: from, y: index * high + 4, width: wide * size / most, height: high - 8, fill: colour(kind, place) },
-        tip(`${kind} over ${axis}: ${bytes(size)} in ${sum(some, "count")} calls`));
+        tip(`${kind} over ${axis}: ${bytes(size)} in ${counted(sum(some, "count"), "call")}`));
       from += wide * size / most;
       return made;
     });
     const waits = exposed[axis] > 0 ? `, ${time(1e3 * exposed[axis])} not hidden` : "";
     return draw("g", {}, label(left - 8, index * high + 19, cut(axis, 16), { "text-anchor": "end" }), ...parts,
-      label(from + 8, index * high + 19, `${bytes(total)}, ${sum(own, "count")} calls${waits}`));
+      label(from + 8, index * high + 19, `${bytes(total)}, ${counted(sum(own, "count"), "call")}${waits}`));
   });
   return make("div", {}, picture(left + wide + 330, axes.length * high + 4, ...bars), legend(kinds.map((kind) => [kind, kind])));
 }

@@ -46,6 +46,7 @@ const bytes = (count) => scaled(count, 1024, ["B", "KiB", "MiB", "GiB", "TiB", "
 const count = (number) => scaled(number, 1000, ["", "k", "M", "G", "T", "P", "E", "Z"]);
 const percent = (part) => (100 * part).toFixed(1) + " %";
 function time(us) {
+  if (us === 0) return "0";
   if (us < 1e3) return us.toPrecision(3) + " µs";
   return us < 1e6 ? (us / 1e3).toPrecision(3) + " ms" : us < 1e9 ? (us / 1e6).toPrecision(3) + " s" : Math.round(us / 1e6) + " s";
 }

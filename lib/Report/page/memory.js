@@ -55,7 +55,7 @@ function memoryOf(program) {
   const rows = Object.entries(program.most_bytes).map(([kind, most]) => [kind, bytes(most), String(most), percent(most / (program.peak_bytes || 1)), meanings[kind] || ""]);
   const live = program.live_at_fullest.map((one) => [make("span", { class: "name" }, one.name || "–"), one.kind, String(one.copies), bytes(one.bytes)]);
   return make("div", {},
-    note(`${program.ranks}: ${bytes(program.peak_bytes)} in all, ${bytes(program.persistent_bytes)} of it always. Most is live at `,
+    note(`${program.ranks}: ${bytes(program.peak_bytes)} in all, ${bytes(program.persistent_bytes)} of it always${program.library_bytes ? `, ${bytes(program.library_bytes)} for scratch of libraries, which is not drawn` : ""}. Most is live at `,
       make("span", { class: "name" }, program.fullest_at || "the start"), `: ${bytes(program.fullest_bytes)}.`),
     memoryPicture(program), legend(Object.keys(program.bytes).map((kind) => [kind, kind])),
     make("details", {}, make("summary", {}, "The most of each kind, and what is live at the fullest moment"),
@@ -68,7 +68,7 @@ function memoryOf(program) {
 function showMemory() {
   const all = data.memory, most = Math.max(...all.map((one) => one.peak_bytes));
   section("memory", "Memory over the step",
-    note("Instructions go from left to right. Actions in which the same buffers live on, such as the microbatches in the middle of a step, are drawn once."),
+    note("Instructions go from left to right. Actions in which the same buffers live on, such as the microbatches in the middle of a step, are drawn once. Point at a column for its parts."),
     choice(all.map((one, index) => `program ${index}, ${one.ranks}: ${bytes(one.peak_bytes)}`), (index) => memoryOf(all[index]),
       all.findIndex((one) => one.peak_bytes === most)));
 }

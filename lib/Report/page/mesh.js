@@ -21,6 +21,7 @@ function splitBy(axis) {
   const found = new Map();
   for (const one of data.why ? data.why.annotations : [])
     if (one.value.includes(`"${axis}"`)) found.set(one.annotation, one.place);
+  if (data.facts.program_axes.includes(axis)) found.set("stages of the pipeline", "one program for each");
   return [...found].map(([key, place]) => `${key} (${place})`);
 }
 

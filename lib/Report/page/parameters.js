@@ -9,12 +9,18 @@ function splitText(state) {
   return dims.length ? dims.join("; ") : "whole on each rank";
 }
 
+/// "0: tp; 1: dp": dims and the axes that split them.
+function shortSplit(state) {
+  const dims = (state.split || []).map((axes, dim) => axes.length ? `${dim}: ${axes.join(", ")}` : "").filter(Boolean);
+  return dims.length ? dims.join("; ") : "whole";
+}
+
 /// A tensor as a box with the cuts of its last two dims.
 function box(parameter, state) {
   const shape = parameter.shape.length ? parameter.shape : [1];
   const split = shape.map((_, dim) => (state.split && state.split[dim]) || []);
   const rows = shape.length > 1 ? shape.length - 2 : -1, columns = shape.length - 1;
-  const most = Math.max(...shape), scale = (size) => 60 + 220 * Math.sqrt(size / most);
+  const most = Math.max(...shape), scale = (size) => 50 + 130 * Math.sqrt(size / most);
   const wide = scale(shape[columns]), high = rows < 0 ? 34 : scale(shape[rows]), left = 1, top = 22;
   const cuts = [];
   const addCuts = (parts, across) => {
@@ -52,22 +58,32 @@ function parameterDetail(parameter) {
     make("div", { class: "pictures" }, ...pictures));
 }
 
+/// "0-3, 6" of 0, 1, 2, 3, 6.
+function ranges(numbers) {
+  const runs = [];
+  for (const one of numbers)
+    if (runs.length && runs[runs.length - 1][1] === one - 1) runs[runs.length - 1][1] = one;
+    else runs.push([one, one]);
+  return runs.map(([from, to]) => (from === to ? String(from) : `${from}-${to}`)).join(", ");
+}
+
 function showParameters() {
   const place = make("div");
   const pick = (parameter) => () => place.replaceChildren(parameterDetail(parameter));
   const byState = (parameter, name) => {
     const state = parameter.states.find((one) => one.state === name);
-    return state ? splitText(state) : null;
+    return state ? shortSplit(state) : null;
   };
+  const many = data.explain.programs > 1;
   const rows = data.parameters.map((one) => {
     const weight = one.states.find((state) => state.state === "weight") || one.states[0] || {};
     const kept = one.states.find((state) => !["weight", "gradient"].includes(state.state));
     return [make("button", { class: "name", onclick: pick(one) }, one.name), String(one.count), `[${one.shape.join(", ")}]`, weight.type || null,
-      byState(one, "weight"), byState(one, "gradient"), kept ? splitText(kept) : null];
+      byState(one, "weight"), byState(one, "gradient"), kept ? shortSplit(kept) : null, ...(many ? [ranges(one.programs)] : [])];
   });
   section("shardings", "Shardings of parameters",
-    note("Parameters of repeated layers are one row, with * for the layer. Choose a name for a picture."),
-    table(["parameter", ">how many", "shape", "on a rank", "weight", "gradient", "optimizer's states"], rows), place);
+    note("Parameters of repeated layers are one row, with * for the layer. “1: tp” says that tp splits dim 1; what is whole is on each rank. Choose a name for a picture."),
+    table(["parameter", ">how many", "=shape", "=on a rank", "=weight", "=gradient", "=optimizer's states", ...(many ? ["programs"] : [])], rows), place);
   const first = data.parameters.find((one) => one.states.some((state) => (state.split || []).some((axes) => axes.length))) || data.parameters[0];
   if (first) pick(first)();
 }

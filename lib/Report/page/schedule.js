@@ -5,11 +5,11 @@ function scheduleRows(side, scale, kinds) {
   const left = 76, high = 24;
   return side.rows.map((row, index) => {
     const y = index * high;
-    const spans = row.spans.map(([word, stage, microbatch, begin, end]) => {
+    const spans = row.spans.map(([word, stage, microbatch, begin, end, wait]) => {
       kinds.add(word);
       const name = word.length > 1 ? word : `${stage}${word}${microbatch}`, x = left + begin * scale, wide = (end - begin) * scale;
       const rect = draw("rect", { x: x.toFixed(2), y: y + 2, width: Math.max(wide, 0.3).toFixed(2), height: high - 4, fill: colour(word), stroke: wide > 3 ? "#fff" : undefined, "stroke-width": 0.5 },
-        tip(`${name}, rank ${row.rank}: ${time(begin)} to ${time(end)}, ${time(end - begin)}`));
+        tip(`${name}, rank ${row.rank}: ${time(begin)} to ${time(end)}, ${time(end - begin)}${wait ? `, of it ${time(wait)} waiting for peers` : ""}`));
       return wide > 6.6 * name.length + 2 ? draw("g", {}, rect, label((x + wide / 2).toFixed(1), y + 16, name, { "text-anchor": "middle" })) : rect;
     });
     return draw("g", {}, label(left - 8, y + 16, `rank ${row.rank}`, { "text-anchor": "end" }), ...spans);

@@ -57,9 +57,20 @@ function answerOf(place) {
   const dims = story.dims.map((dim) => make("div", {}, make("b", {}, dim.dim || "(no name)"),
     dim.causes.length ? `: split over ${dim.causes.map((cause) => cause[0]).join(", ")}` : ": not split",
     ...dim.causes.map((cause) => make("div", {}, dim.causes.length > 1 ? `${cause[0]}: ` : "", chainList(chainOf(place, cause))))));
-  return make("div", { class: "answer", "data-value": valueName(place) },
-    make("h3", {}, make("span", { class: "name" }, valueName(place)), isGathered ? " where it is computed with, and not as it is stored" : ""),
+  return make("div", {}, isGathered ? note("As it is computed with, which is not as it is stored.") : "",
     ...dims, story.moves.length ? make("h3", {}, "Moved") : "", ...movesOf(story));
+}
+
+/// Values with one answer, as the states of an optimizer are, share it.
+function answersOf(places) {
+  const answers = new Map();
+  for (const place of places) {
+    const answer = answerOf(place), key = answer.textContent;
+    if (!answers.has(key)) answers.set(key, { answer, names: [] });
+    answers.get(key).names.push(valueName(place));
+  }
+  return [...answers.values()].map(({ answer, names }) => make("div", { class: "answer" },
+    ...names.map((name) => make("h3", { class: "name", "data-value": shown(name) }, name)), answer));
 }
 
 /// A state's new value lies as the state does; of interest is what moves it.
@@ -68,7 +79,7 @@ const isTold = (place) => !valueName(place).includes(" after the update)") || (s
 /// Whole names with what belongs to them first, then ends of names, then parts;
 /// * and ? as in a shell.
 function matchesOf(query) {
-  const pattern = query.replace(/[.+^${}()|[\]\\]/g, "\\$&").replace(/\*/g, ".*").replace(/\?/g, ".");
+  const pattern = query.replace(/[.+^${}()|[\]\\]/g, "\\$&").replace(/\*+/g, ".*").replace(/\?/g, ".");
   const tests = [`^${pattern}$`, `^${pattern} \\([^()]*\\)$`, `[./ ]${pattern}$`, pattern].map((one) => new RegExp(one, "s"));
   const ranked = tests.map(() => []);
   for (let place = 0; place < why.values.length; ++place) {
@@ -86,8 +97,7 @@ function showWhy() {
   const place = make("div");
   const answer = (query) => {
     const found = query ? matchesOf(query) : [];
-    const first = found.slice(0, mostAnswers).map(answerOf);
-    place.replaceChildren(...first, query && !found.length ? note("No value has such a name.") : "",
+    place.replaceChildren(make("div", { class: "answers" }, ...answersOf(found.slice(0, mostAnswers))), query && !found.length ? note("No value has such a name.") : "",
       found.length > mostAnswers ? note(`and ${found.length - mostAnswers} more that match: a longer name tells fewer`) : "");
   };
   const input = make("input", { type: "search", list: "values", placeholder: "a name, the end of one, or a pattern with * and ?",
@@ -105,9 +115,11 @@ function showWhy() {
   };
   window.addEventListener("hashchange", fromAddress);
   if (fromAddress()) return;
-  const isSplit = (at) => storyOf(at) && storyOf(at).dims.some((dim) => dim.causes.length);
-  const weights = new Set(named), places = [...why.values.keys()].filter(isSplit);
-  const first = places.find((at) => /\.weight$/.test(valueName(at)) && !weights.has(valueName(at)));
-  input.value = valueName(first === undefined ? places[0] || 0 : first);
+  // To begin with, a parameter of a layer, split if one is.
+  const places = [...why.values.keys()].filter((at) => storyOf(at) && /\.weight$/.test(valueName(at)));
+  const rest = places.filter((at) => !named.includes(valueName(at)));
+  const isSplit = (at) => storyOf(at).dims.some((dim) => dim.causes.length);
+  const first = [rest.find(isSplit), places.find(isSplit), places[0], 0].find((at) => at !== undefined);
+  input.value = valueName(first);
   answer(input.value);
 }
