@@ -25,8 +25,8 @@ public:
   std::string text(uint32_t place) const;
   nlohmann::ordered_json json(uint32_t place) const;
   /// The notes themselves, for a reader that follows the chains of all values
-  /// by itself: README.md. As long as the plan has them, since repeated layers
-  /// share their stories.
+  /// by itself: lib/Report/README.md has the keys. As long as the plan has
+  /// them, since repeated layers share their stories.
   nlohmann::ordered_json tables() const;
 
 private:

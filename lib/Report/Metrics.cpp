@@ -1,6 +1,7 @@
 #include "lib/Report/Metrics.h"
 #include "lib/Text/JsonHandler.h"
 #include "meshwork/Text/Escape.h"
+#include <algorithm>
 #include <cmath>
 #include <optional>
 

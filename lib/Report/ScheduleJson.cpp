@@ -8,6 +8,7 @@
 #include "lib/Spec/Diagnostic.h"
 #include <algorithm>
 #include <cmath>
+#include <optional>
 
 namespace meshwork::report {
 namespace {

@@ -59,7 +59,9 @@ const colours = {
   send: "#b279a2", F: "#9ecbff", B: "#9fdfb0", I: "#7fd6d0", W: "#ffd08a", step: "#c9ced6", update: "#d9b3e6",
 };
 const spare = ["#4c78a8", "#f58518", "#54a24b", "#e45756", "#b279a2", "#9d755d", "#72b7b2", "#eeca3b"];
-const colour = (key, index = 0) => colours[key] || spare[index % spare.length];
+/// Not what every object has, like "constructor".
+const known = (words, key) => (Object.hasOwn(words, key) ? words[key] : undefined);
+const colour = (key, index = 0) => known(colours, key) || spare[index % spare.length];
 
 const legend = (entries) => make("div", { class: "legend" },
   ...entries.map(([key, text]) => make("span", {}, make("i", { style: `background:${colour(key)}` }), text)));

@@ -3,6 +3,8 @@ function showCards() {
   const { facts, explain } = data, { estimate, measured } = explain;
   const cards = [[count(explain.parameters), "parameters"], [count(explain.ranks), counted(explain.ranks, "rank").replace(/^\d+ /, "")],
     [bytes(explain.memory_per_rank_bytes.peak), "memory of a rank"], [count(explain.flops_per_step), "flops of the model a step"]];
+  const host = explain.host_memory_per_rank.bytes;
+  if (host) cards.push([bytes(host), "of the host's memory for a rank"]);
   if (estimate.step_ms !== undefined) {
     cards.push([time(1e3 * estimate.step_ms), `a step, planned on ${estimate.machine}`], [count(estimate.tokens_per_second), "tokens a second, planned"]);
     if (estimate.mfu !== null) cards.push([percent(estimate.mfu), "MFU, planned"]);

@@ -70,5 +70,6 @@ function showMemory() {
   section("memory", "Memory over the step",
     note("Instructions go from left to right. Actions in which the same buffers live on, such as the microbatches in the middle of a step, are drawn once. Point at a column for its parts."),
     choice(all.map((one, index) => `program ${index}, ${one.ranks}: ${bytes(one.peak_bytes)}`), (index) => memoryOf(all[index]),
-      all.findIndex((one) => one.peak_bytes === most)));
+      all.findIndex((one) => one.peak_bytes === most)),
+    data.explain.programs > all.length ? note(`Of ${data.explain.programs} programs these are the first.`) : "");
 }

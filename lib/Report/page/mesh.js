@@ -30,7 +30,7 @@ function rankGrid() {
   if (!data.facts.program_of_rank) return "";
   // A row of the picture is what the inner axes have, if that is not too long.
   let columns = 1;
-  for (const axis of [...mesh].reverse())
+  for (const axis of mesh.slice(1).reverse())
     if (columns * axis.size <= 32) columns *= axis.size;
     else break;
   if (columns === 1) columns = Math.min(ranks, 32);

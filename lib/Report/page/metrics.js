@@ -16,6 +16,7 @@ function curves(names) {
   const left = 76, top = 8, wide = 1100, high = 260;
   const least = (place) => points.reduce((all, one) => Math.min(all, one[place]), Infinity), most = (place) => points.reduce((all, one) => Math.max(all, one[place]), -Infinity);
   const steps = [least(0), Math.max(most(0), least(0) + 1)], pad = (most(1) - least(1)) * 0.04 || Math.abs(most(1)) * 0.05 || 1, values = [least(1) - pad, most(1) + pad];
+  if (!Number.isFinite(values[1] - values[0])) return note("Its numbers are too large to draw.");
   const x = (step) => left + wide * (step - steps[0]) / (steps[1] - steps[0]), y = (value) => top + high * (1 - (value - values[0]) / (values[1] - values[0]));
   const digits = (value) => String(Number(value.toPrecision(4)));
   const lines = ticks(...values).map((at) => draw("g", {}, draw("line", { class: "grid", x1: left, x2: left + wide, y1: y(at), y2: y(at) }), label(left - 6, y(at) + 4, digits(at), { "text-anchor": "end" })));
@@ -26,7 +27,7 @@ function curves(names) {
     return [draw("path", { d: curve(one.points, x, y), fill: "none", stroke: paint, "stroke-width": 1.6 }), ...dots];
   });
   const keys = make("div", { class: "legend" }, ...names.map((name, index) => make("span", {}, make("i", { style: `background:${spare[index % spare.length]}` }),
-    `${metricUnits[name] || name}: ${series[index].count ? `${series[index].first} to ${series[index].last}` : "none"}` + (series[index].not_finite ? `, ${counted(series[index].not_finite, "line")} without a finite number` : ""))));
+    `${known(metricUnits, name) || name}: ${series[index].count ? `${series[index].first} to ${series[index].last}` : "none"}` + (series[index].not_finite ? `, ${counted(series[index].not_finite, "line")} without a finite number` : ""))));
   return make("div", {}, picture(left + wide + 20, top + high + 22, ...lines, ...marks, ...drawn), keys);
 }
 

@@ -1,5 +1,6 @@
 #include "tools/meshwork/driver/WriteReport.h"
 
+#include "absl/strings/str_cat.h"
 #include "lib/Plan/PlanFile.h"
 #include "lib/Report/Report.h"
 #include "tools/meshwork/driver/Files.h"
