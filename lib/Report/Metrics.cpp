@@ -4,46 +4,59 @@
 #include <algorithm>
 #include <cmath>
 #include <optional>
+#include <set>
 
 namespace meshwork::report {
 namespace {
-/// More are no metrics: a series for each would make a page that none reads.
-constexpr size_t mostKeys = 256;
+/// Curves of more numbers would make a page that nobody reads: a model with
+/// many experts has thousands.
+constexpr size_t mostSeries = 256; // of arrays, and as many others
+constexpr size_t mostDepth = 8;
 
-/// One line: {"step": 3, "loss": 5.5, "mfu": null, "run": "..."}.
+/// One line: {"step": 3, "loss": 5.5, "mfu": null, "load": [[4, 5], [6, 3]]}.
 class LineHandler : public JsonHandler {
 public:
   std::optional<double> step;
-  std::map<std::string, std::optional<double>> numbers; // nothing: null
+  /// By name; of an array "load/1/0", as the files for TensorBoard have it.
+  struct Number {
+    std::string name;
+    std::optional<double> value;
+    bool isOfArray;
+  };
+  std::vector<Number> numbers;
 
-  bool null() { return value("null") && add(std::nullopt); }
-  bool boolean(bool) { return value("a boolean"); }
-  bool string(string_t &) { return value("a string"); }
-  bool binary(binary_t &) { return value("binary data"); }
+  bool null() { return isValue("null") && add(std::nullopt); }
+  bool boolean(bool) { return isValue("a boolean") && pass(); }
+  bool string(string_t &) { return isValue("a string") && pass(); }
+  bool binary(binary_t &) { return isValue("binary data") && pass(); }
   bool number_integer(number_integer_t number) {
-    return value("a number") && add(static_cast<double>(number));
+    return isValue("a number") && add(static_cast<double>(number));
   }
   bool number_unsigned(number_unsigned_t number) {
-    return value("a number") && add(static_cast<double>(number));
+    return isValue("a number") && add(static_cast<double>(number));
   }
   bool number_float(number_float_t number, const string_t &) {
-    return value("a number") && add(number);
+    return isValue("a number") && add(number);
   }
   bool start_object(std::size_t) {
     return !isInside ? isInside = true : expected("an object", "a number");
   }
-  bool start_array(std::size_t) {
-    return isInside ? expected("a list", "a number")
-                    : expected("a list", "an object");
-  }
   bool end_object() { return true; }
-  bool end_array() { return true; }
+  bool start_array(std::size_t) {
+    if (!isValue("an array"))
+      return false;
+    places.push_back(0);
+    return places.size() <= mostDepth ||
+           fail(absl::StrCat("nests deeper than ", mostDepth));
+  }
+  bool end_array() {
+    places.pop_back();
+    return pass();
+  }
   bool key(string_t &name) {
     current = std::move(name);
-    if (!keys.emplace(current, true).second)
-      return fail(absl::StrCat("has ", quote(current), " twice"));
-    return keys.size() <= mostKeys ||
-           fail(absl::StrCat("has more than ", mostKeys, " keys"));
+    return keys.insert(current).second ||
+           fail(absl::StrCat("has ", quote(current), " twice"));
   }
 
 private:
@@ -52,27 +65,39 @@ private:
                              isInside ? " for " + quote(current) : "",
                              ", expected ", wanted));
   }
-  /// A line is an object, and nothing in it has parts.
-  bool value(const char *found) {
+  bool isValue(const char *found) {
     return isInside || expected(found, "an object");
+  }
+  /// On to the next place of an array.
+  bool pass() {
+    if (!places.empty())
+      ++places.back();
+    return true;
   }
   bool add(std::optional<double> number) {
     if (current == "step")
       return addStep(number);
     if (current != "time")
-      numbers[current] = number;
-    return true;
+      numbers.push_back({nameOfPlace(), number, !places.empty()});
+    return pass();
+  }
+  std::string nameOfPlace() const {
+    std::string name = current;
+    for (uint64_t place : places)
+      absl::StrAppend(&name, "/", place);
+    return name;
   }
   bool addStep(std::optional<double> number) {
     step = number;
-    return (number && *number >= 0 && *number <= 0x1p53 &&
+    return (places.empty() && number && *number >= 0 && *number <= 0x1p53 &&
             std::floor(*number) == *number) ||
            fail("has a \"step\" that is no whole number from 0 on");
   }
 
   bool isInside = false;
   std::string current;
-  std::map<std::string, bool> keys;
+  std::set<std::string> keys;
+  std::vector<uint64_t> places; // in the arrays that are open
 };
 
 void addPoint(Metrics::Series &series, uint64_t step, double value) {
@@ -83,41 +108,60 @@ void addPoint(Metrics::Series &series, uint64_t step, double value) {
   series.values.push_back(value);
 }
 
-absl::Status addLine(Metrics &metrics, std::string_view line) {
-  LineHandler handler;
-  if (absl::Status status = parseJson(line, handler); !status.ok())
-    return status;
-  if (!handler.step)
-    return absl::DataLossError(
-        "has no \"step\", which each line of meshwork-run --metrics has");
-  for (const auto &[key, number] : handler.numbers) {
-    Metrics::Series &series = metrics.series[key];
-    if (number && std::isfinite(*number))
-      addPoint(series, static_cast<uint64_t>(*handler.step), *number);
-    else
-      ++series.notFinite;
+/// Lines one after the other.
+class Reader {
+public:
+  absl::Status add(std::string_view line) {
+    LineHandler handler;
+    if (absl::Status status = parseJson(line, handler); !status.ok())
+      return status;
+    if (!handler.step)
+      return absl::DataLossError(
+          "has no \"step\", which each line of meshwork-run --metrics has");
+    uint64_t leftOut = 0;
+    for (const LineHandler::Number &one : handler.numbers)
+      if (Metrics::Series *series = find(one); !series)
+        ++leftOut;
+      else if (one.value && std::isfinite(*one.value))
+        addPoint(*series, static_cast<uint64_t>(*handler.step), *one.value);
+      else
+        ++series->notFinite;
+    metrics.leftOut = std::max(metrics.leftOut, leftOut);
+    return absl::OkStatus();
   }
-  if (metrics.series.size() > mostKeys)
-    return absl::DataLossError(
-        absl::StrCat("is where more than ", mostKeys, " keys have been found"));
-  return absl::OkStatus();
-}
+
+  Metrics metrics;
+
+private:
+  /// Null where there are enough; an array leaves room for what is told later.
+  Metrics::Series *find(const LineHandler::Number &one) {
+    auto known = metrics.series.find(one.name);
+    if (known != metrics.series.end())
+      return &known->second;
+    if (counts[one.isOfArray] == mostSeries)
+      return nullptr;
+    ++counts[one.isOfArray];
+    return &metrics.series[one.name];
+  }
+  size_t counts[2] = {};
+};
 } // namespace
 
 absl::StatusOr<Metrics> readMetrics(std::string_view text) {
-  Metrics metrics;
+  Reader reader;
+  uint64_t &lines = reader.metrics.lines;
   while (!text.empty()) {
     std::string_view line = text.substr(0, text.find('\n'));
     text.remove_prefix(std::min(line.size() + 1, text.size()));
-    ++metrics.lines;
-    if (absl::Status status = addLine(metrics, line); !status.ok())
+    ++lines;
+    if (absl::Status status = reader.add(line); !status.ok())
       return absl::DataLossError(
-          absl::StrCat("line ", metrics.lines, " ", status.message()));
+          absl::StrCat("line ", lines, " ", status.message()));
   }
-  if (metrics.lines == 0)
+  if (lines == 0)
     return absl::DataLossError(
         "is empty, expected the lines that meshwork-run --metrics writes");
-  return metrics;
+  return std::move(reader.metrics);
 }
 
 } // namespace meshwork::report

@@ -22,11 +22,13 @@ struct Metrics {
     uint64_t notFinite = 0;     // lines with null
   };
   uint64_t lines = 0;
-  std::map<std::string, Series> series;
+  std::map<std::string, Series> series; // 256 of arrays, 256 others
+  uint64_t leftOut = 0;                 // further numbers of a line, the most
 };
 
-/// All numbers but `step` and `time`. Fails with dataLoss, which names the
-/// line, where one is not an object of numbers, words and null, or has no step.
+/// All numbers but `step` and `time`, those in arrays too ("expert_load/2/0").
+/// Fails with dataLoss, which names the line, where one is no object, holds
+/// another object, or has no step.
 absl::StatusOr<Metrics> readMetrics(std::string_view text);
 
 } // namespace meshwork::report

@@ -53,7 +53,9 @@ Json metricsJson(const Metrics &metrics) {
   for (const auto &[key, one] : metrics.series)
     if (!one.values.empty() || one.notFinite > 0)
       series[key] = seriesJson(one);
-  return {{"lines", metrics.lines}, {"series", std::move(series)}};
+  return {{"lines", metrics.lines},
+          {"series_left_out", metrics.leftOut},
+          {"series", std::move(series)}};
 }
 
 } // namespace meshwork::report

@@ -150,6 +150,17 @@ class Report(unittest.TestCase):
         self.assertEqual(loss["points"][-1], [4, 1.5, 1])
         self.assertEqual((loss["count"], loss["not_finite"], loss["least"]), (50001, 1, 1.5))
 
+    def test_numbers_in_arrays_are_curves_too(self):
+        """Those of experts, called as for TensorBoard; of more than 256 the first. Others keep their place."""
+        line = {"step": 0, "load": [[3, "word", 5], [], [7]], "mfu": None}
+        self.space.write("experts.jsonl", json.dumps(line) + "\n" + json.dumps({"step": 1, "many": list(range(300))}))
+        metrics = self.page("sp.mwplan", "--metrics", "experts.jsonl")["metrics"]
+        points = {name: one["points"] for name, one in metrics["series"].items()}
+        self.assertEqual({name: points[name] for name in ("load/0/0", "load/0/2", "load/2/0", "mfu", "many/252")},
+                         {"load/0/0": [[0, 3, 0]], "load/0/2": [[0, 5, 0]], "load/2/0": [[0, 7, 0]], "mfu": [],
+                          "many/252": [[1, 252, 0]]})
+        self.assertEqual((len(points), metrics["series_left_out"]), (257, 47))
+
     def test_why_is_what_explain_tells(self):
         why = self.page("sp.mwplan")["why"]
         places = {}
@@ -215,7 +226,9 @@ class Report(unittest.TestCase):
         refuse(shell.DATA, ["sp.jsonl"], "sp.mwplan", "--trace", "sp.jsonl")
         refuse(shell.NO_INPUT, ["absent"], "sp.mwplan", "--metrics", "absent")
         good = '{"step":0,"loss":1}\n'
-        for bad, needle in (('{"step":1,"lo', "line 2 is not JSON"), ("[1]", "line 2 found a list, expected an object"),
+        for bad, needle in (('{"step":1,"lo', "line 2 is not JSON"), ("[1]", "line 2 found an array, expected an object"),
+                            ('{"step":[1]}', "line 2 has a \"step\" that is no whole number"),
+                            ('{"step":1,"a":%s}' % ("[" * 9 + "]" * 9), "line 2 nests deeper than 8"),
                             ("", "line 2 is not JSON"), ('{"loss":1}', 'line 2 has no "step"'),
                             ('{"step":-1}', "line 2 has a \"step\" that is no whole number"),
                             ('{"step":1,"loss":{"a":1}}', 'line 2 found an object for "loss", expected a number'),

@@ -64,6 +64,16 @@ class Scale(unittest.TestCase):
         tokens, table = 2048 * 8192, 128256 * 16384
         self.assertGreater(told["flops_per_step"], 6 * tokens * (405_853_388_800 - 2 * table))
         self.assertLess(told["flops_per_step"], 7 * tokens * 405_853_388_800)
+        page, data = self.page(space)
+        self.assertLess(len(page), 2.5e6)
+        # All layers are one row; only the embedding, the last norm and the head stand alone.
+        self.assertEqual({row["count"] for row in data["parameters"]}, {1, 126})
+
+    @staticmethod
+    def page(space):
+        """What `meshwork report` makes of large.mwplan, and the data within."""
+        page = space.must("meshwork", "report", "large.mwplan", "-o", "-").stdout
+        return page, json.loads(page.split('id="data">')[1].split("</script>")[0])
 
     def test_pipelines_do_not_grow_with_ranks(self):
         """Sixteen programs of four stages, 128 microbatches."""
@@ -86,6 +96,11 @@ class Scale(unittest.TestCase):
         told = json.loads(space.must("meshwork", "explain", "large.mwplan", "--json").stdout)
         self.assertEqual((told["ranks"], told["programs"]), (16384, 16))
         self.assertGreater(told["estimate"]["bubble_fraction"], told["bubble_fraction"])
+        page, data = self.page(space)
+        self.assertLess(len(page), 4e6)
+        # Each of 16 ranks runs F and B of four stages for 128 microbatches, the start and the update.
+        self.assertEqual([(len(row["spans"]), row["left_out"]) for row in data["schedule"]["planned"]["rows"]],
+                         [(2 * 4 * 128 + 2, 0)] * 16)
 
     def test_plans_do_not_grow_with_tokens(self):
         """The head's chunks are one piece that repeats."""

@@ -41,6 +41,6 @@ function showMetrics() {
   if (losses.length) groups.push(losses);
   const rank = (name) => { const at = ["grad_norm", "lr", "tokens_per_s", "step_ms", "mfu"].indexOf(name); return at < 0 ? 99 : at; };
   for (const name of all.filter((one) => !losses.includes(one)).sort((a, b) => rank(a) - rank(b))) groups.push([name]);
-  section("loss", "Loss and other metrics", note(`${counted(data.metrics.lines, "line")} of metrics.`),
+  section("loss", "Loss and other metrics", note(`${counted(data.metrics.lines, "line")} of metrics.`, data.metrics.series_left_out ? ` ${data.metrics.series_left_out} further numbers of each line are left out.` : ""),
     groups.length ? choice(groups.map((names) => names.join(" and ")), (index) => curves(groups[index])) : note("They hold no number."));
 }

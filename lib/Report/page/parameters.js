@@ -15,32 +15,29 @@ function shortSplit(state) {
   return dims.length ? dims.join("; ") : "whole";
 }
 
-/// A tensor as a box with the cuts of its last two dims.
+/// The two dims to draw: what is split, then what is last.
+function drawnDims(split) {
+  const dims = split.map((_, dim) => dim).sort((a, b) => (partsOf(split[b]) > 1) - (partsOf(split[a]) > 1) || b - a);
+  const [rows, columns] = dims.slice(0, 2).sort((a, b) => a - b);
+  return columns === undefined ? [-1, rows] : [rows, columns];
+}
+
+/// A tensor as a box with the cuts of two of its dims.
 function box(parameter, state) {
   const shape = parameter.shape.length ? parameter.shape : [1];
   const split = shape.map((_, dim) => (state.split && state.split[dim]) || []);
-  const rows = shape.length > 1 ? shape.length - 2 : -1, columns = shape.length - 1;
-  const most = Math.max(...shape), scale = (size) => 50 + 130 * Math.sqrt(size / most);
+  const [rows, columns] = drawnDims(split), most = Math.max(...shape), scale = (size) => 50 + 130 * Math.sqrt(size / most);
   const wide = scale(shape[columns]), high = rows < 0 ? 34 : scale(shape[rows]), left = 1, top = 22;
-  const cuts = [];
-  const addCuts = (parts, across) => {
-    const drawn = Math.min(parts, 32);
-    for (let i = 1; i < drawn; ++i) {
-      const at = i / drawn;
-      cuts.push(draw("line", across ? { x1: left + wide * at, x2: left + wide * at, y1: top, y2: top + high }
-        : { x1: left, x2: left + wide, y1: top + high * at, y2: top + high * at }));
-    }
-  };
-  const own = { width: wide / Math.min(partsOf(split[columns]), 32), height: rows < 0 ? high : high / Math.min(partsOf(split[rows]), 32) };
-  addCuts(partsOf(split[columns]), true);
-  if (rows >= 0) addCuts(partsOf(split[rows]), false);
-  const side = (dim) => `${shape[dim]}${split[dim].length ? ` over ${split[dim].join(", ")} = ${partsOf(split[dim])}` : ""}`;
+  const drawn = (dim) => (dim < 0 ? 1 : Math.min(partsOf(split[dim]), 32));
+  const across = [...Array(drawn(columns)).keys()].slice(1).map((i) => left + wide * i / drawn(columns));
+  const down = [...Array(drawn(rows)).keys()].slice(1).map((i) => top + high * i / drawn(rows));
+  const side = (dim) => `dim ${dim}: ${shape[dim]}${split[dim].length ? ` over ${split[dim].join(", ")} = ${partsOf(split[dim])}` : ""}`;
   return picture(Math.max(left + wide + 20, 300), top + high + 24,
     draw("rect", { x: left, y: top, width: wide, height: high, fill: "#eef3fa", stroke: "#8a97a8" }),
-    draw("rect", { x: left, y: top, ...own, fill: "#9ecbff" }, tip("the part of the first rank")),
-    draw("g", { stroke: "#8a97a8", "stroke-width": 0.7 }, ...cuts),
-    label(left, top - 8, side(columns)),
-    rows >= 0 ? label(left, top + high + 16, `down: ${side(rows)}`) : "");
+    draw("rect", { x: left, y: top, width: wide / drawn(columns), height: high / drawn(rows), fill: "#9ecbff" }, tip("the part of the first rank")),
+    draw("g", { stroke: "#8a97a8", "stroke-width": 0.7 }, ...across.map((x) => draw("line", { x1: x, x2: x, y1: top, y2: top + high })),
+      ...down.map((y) => draw("line", { x1: left, x2: left + wide, y1: y, y2: y }))),
+    label(left, top - 8, side(columns) + " →"), rows >= 0 ? label(left, top + high + 16, side(rows) + " ↓") : "");
 }
 
 /// States that are split alike are one picture.
@@ -54,7 +51,7 @@ function parameterDetail(parameter) {
     make("b", {}, states.map((one) => one.state.replaceAll("_", " ")).join(", ")), box(parameter, states[0]),
     make("div", {}, `${[...new Set(states.map((one) => one.type))].join(", ")}: ${splitText(states[0])}`)));
   return make("div", {}, make("h3", { class: "name" }, parameter.name),
-    note(`${counted(parameter.count, "parameter")} of [${parameter.shape.join(", ")}]; the dark part is what one rank holds.`),
+    note(`${counted(parameter.count, "parameter")} of [${parameter.shape.join(", ")}]; the dark part is what one rank holds. At most 32 parts of a dim are drawn.`),
     make("div", { class: "pictures" }, ...pictures));
 }
 
