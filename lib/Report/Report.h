@@ -23,8 +23,8 @@ struct Run {
   const Metrics *metrics = nullptr;
 };
 
-/// The page, UTF-8. Its size does not grow with ranks, microbatches or steps,
-/// and only with what differs between layers.
+/// The page, UTF-8. README.md has its bounds: ranks, microbatches and steps do
+/// not make it longer, layers only by the names of their values.
 std::string page(const plan::Plan &plan, const Run &run);
 
 } // namespace meshwork::report
