@@ -31,6 +31,7 @@ enum class FeedForward { gated, fused, plain };
 struct Names {
   const char *embedding = "model.embed_tokens", *layers = "model.layers.",
              *norm = "model.norm", *head = "lm_head";
+  const char *positions = nullptr; // a learned vector of each position
   // Norms of a block, by what they stand before or behind.
   const char *beforeAttention = "input_layernorm", *afterAttention = nullptr,
              *beforeFeedForward = "post_attention_layernorm",
@@ -70,6 +71,7 @@ struct Decoder {
   std::vector<Rope> ropes;
   std::vector<int> ropeOf; // of each layer, which of `ropes`; -1: none
   int64_t maxPositions;    // that it is made for; 0: not said
+  int64_t firstPosition;   // the first token's row of learned positions
   std::optional<Mixture> mixture;
 };
 

@@ -58,7 +58,7 @@ void readHeads(Config &config, const Family &family, Decoder &m) {
                  "found " + std::to_string(m.embed) +
                      ", expected a multiple of num_attention_heads, " +
                      std::to_string(m.heads) + ", or a key head_dim");
-  else if (m.headDim % 2 != 0)
+  else if (m.headDim % 2 != 0 && !m.names->positions)
     config.error(derived ? "num_attention_heads" : "head_dim",
                  "gives heads of " + counted(m.headDim, "element") +
                      ", expected an even number to rotate");
@@ -70,7 +70,9 @@ bool readFlag(Config &config, const FlagKey &flag) {
 
 void readBiases(Config &config, const Family &family, Decoder &m) {
   m.qkvBias = readFlag(config, family.qkvBias);
-  m.outputBias = m.qkvBias && family.outputBias;
+  m.outputBias = family.outputBiasKey
+                     ? config.boolean(family.outputBiasKey, family.outputBias)
+                     : m.qkvBias && family.outputBias;
   m.mlpBias = readFlag(config, family.mlpBias);
 }
 
@@ -91,9 +93,12 @@ void checkOtherBiases(Config &config, const Family &family) {
   }
 }
 
-void checkSizes(Config &config, const Decoder &m) {
+void checkSizes(Config &config, const Family &family, const Decoder &m) {
   checkElements(config, "vocab_size", {m.vocabulary, m.embed});
-  checkElements(config, "intermediate_size", {m.ffn, m.embed});
+  checkElements(config, family.ffnKey, {m.ffn, m.embed});
+  if (m.names->positions)
+    checkElements(config, "max_position_embeddings",
+                  {m.maxPositions + m.firstPosition, m.embed});
   if (m.mixture)
     checkElements(config,
                   config.find("moe_intermediate_size") ? "moe_intermediate_size"
@@ -130,9 +135,12 @@ int64_t readRotated(Config &config, const Family &family, int64_t headDim) {
 }
 
 /// The frequencies that turn a part of a head, of layers that `more` does not
-/// change.
+/// change. Learned positions turn none.
 void readRopes(const Source &source, Config &config, const Family &family,
                Decoder &m) {
+  m.ropeOf.assign(static_cast<size_t>(m.layers), m.names->positions ? -1 : 0);
+  if (m.names->positions)
+    return;
   // Frequencies are a list in the model's text.
   constexpr int64_t largestHead = 65536;
   if (m.headDim > largestHead) {
@@ -143,34 +151,34 @@ void readRopes(const Source &source, Config &config, const Family &family,
   }
   int64_t rotated = readRotated(config, family, m.headDim);
   m.ropes = {readRope(config, source, rotated, family.thetaKey, family.theta)};
-  m.ropeOf.assign(static_cast<size_t>(m.layers), 0);
 }
 
 void readNumbers(Config &config, const Family &family, Decoder &m) {
   constexpr double most = 1e30; // of an f32 much is left
   for (const NumberKey &one : family.numbers) {
     double &value = m.*one.value;
-    value = one.range == NumberKey::Range::rate
-                ? config.rate(one.key, one.fallback)
-                : config.positive(one.key, one.fallback);
-    if (value != one.fallback && (value > most || value < 1 / most))
+    bool isRate = one.range == NumberKey::Range::rate;
+    value = isRate ? config.rate(one.key, one.fallback)
+                   : config.positive(one.key, one.fallback);
+    if (!isRate && value != one.fallback && (value > most || value < 1 / most))
       config.error(one.key, "found " + config.find(one.key)->found() +
                                 ", expected a number from 1e-30 to 1e30");
   }
-  m.attentionRate = config.rate("attention_dropout", 0);
+  m.attentionRate = config.rate("attention_dropout", family.attentionRate);
   m.epsilon = family.epsilonKey
                   ? config.positive(family.epsilonKey, family.epsilon)
                   : family.epsilon;
-  m.deviation = config.notNegative("initializer_range", 0.02);
-  m.maxPositions = config.isNull("max_position_embeddings")
-                       ? 0
-                       : config.size("max_position_embeddings");
+  m.deviation = config.notNegative(family.deviationKey, family.deviation);
+  const char *positions = "max_position_embeddings";
+  bool isOpen = config.isNull(positions) && !m.names->positions;
+  m.maxPositions = isOpen ? 0 : config.size(positions);
+  m.firstPosition = family.firstPosition;
 }
 
 void readSizes(Config &config, const Family &family, Decoder &m) {
   m.vocabulary = sizeOf(config, "vocab_size", family.vocabulary);
   m.embed = config.size("hidden_size");
-  m.ffn = config.size("intermediate_size");
+  m.ffn = config.size(family.ffnKey);
   m.layers = config.size("num_hidden_layers");
   if (m.layers > maxLayers) {
     config.error("num_hidden_layers", "found " + std::to_string(m.layers) +
@@ -199,7 +207,10 @@ Decoder readDecoder(const Source &source, Config &config) {
   readBiases(config, family, m);
   checkOtherBiases(config, family);
   m.isParallel = readFlag(config, family.parallel);
-  (void)config.choice("position_embedding_type", {"rope", "rotary"});
+  (void)config.choice("position_embedding_type",
+                      m.names->positions
+                          ? std::vector<std::string>{"absolute", "learned"}
+                          : std::vector<std::string>{"rope", "rotary"});
   readWindows(config, family, m);
   m.activation =
       readActivation(config, family.activationKey, family.activation);
@@ -208,7 +219,7 @@ Decoder readDecoder(const Source &source, Config &config) {
   readNumbers(config, family, m);
   if (family.scalesEmbedding)
     m.embeddingScale = std::sqrt(static_cast<double>(m.embed));
-  checkSizes(config, m);
+  checkSizes(config, family, m);
   readRopes(source, config, family, m);
   if (family.more)
     family.more(source, config, m);

@@ -16,7 +16,8 @@ DecoderText::DecoderText(const Decoder &m, const std::string &family,
   text.alias("kv_heads", keys);
   text.alias("lse", {batch, heads, sequence});
   text.alias("ffn", inner);
-  text.maxPositions(m.maxPositions);
+  if (!names.positions) // a table's end is an error
+    text.maxPositions(m.maxPositions);
   if (m.mixture)
     text.balanceCoefficient(m.mixture->balanceCoefficient);
   for (const Rope &rope : m.ropes)
@@ -56,6 +57,14 @@ std::string DecoderText::activeText() const {
 Value DecoderText::embedded(const Value &table) {
   Value x = text.embedding("embedded", table, m.padding);
   x = text.times("embedded_scaled", x, m.embeddingScale);
+  if (names.positions) {
+    Value rows = text.parameter(
+        "embed_positions", std::string(names.positions) + ".weight", normal(),
+        {{"positions", m.maxPositions + m.firstPosition}, embed});
+    x = text.add("placed", x,
+                 text.slice("position", rows, "positions", m.firstPosition,
+                            {sequence, embed}));
+  }
   return text.dropout("start", x,
                       names.embeddingDropout ? names.embeddingDropout : "",
                       m.embeddingRate);
@@ -132,11 +141,25 @@ Value DecoderText::block(const Value &x, int64_t layer) {
   return added("out", "mlp", names.feedForwardDropout, middle, y, at);
 }
 
+namespace {
+/// Of dropout. A key with two places is there once.
+std::vector<std::pair<std::string, double>> ratesOf(const Family &family,
+                                                    const Decoder &m) {
+  std::vector<std::pair<std::string, double>> rates{
+      {"attention_dropout", m.attentionRate}};
+  for (const NumberKey &one : family.numbers)
+    if (one.range == NumberKey::Range::rate && rates.back().first != one.key)
+      rates.emplace_back(one.key, m.*one.value);
+  return rates;
+}
+} // namespace
+
 std::optional<std::string> importDecoder(const Source &source, Config &config) {
   Decoder model = readDecoder(source, config);
   checkOtherKeys(config, source.family.harmless);
   if (hasErrors(source.diagnostics))
     return std::nullopt;
+  tellDropout(config, ratesOf(source.family, model));
   std::string type(source.family.type);
   return DecoderText(model, type, source.text)
       .run(type, quote(spec::nameOf(source.filename)));

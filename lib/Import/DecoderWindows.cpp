@@ -51,6 +51,15 @@ void readLayerTypes(Config &config, const Json &types, int64_t window,
   }
 }
 
+/// layer_types stand above it, and files with them have other things there,
+/// like "LLLG".
+int64_t readFullEvery(Config &config, const Windows &of) {
+  if (of.fullEvery == 0 || !of.everyKey)
+    return of.fullEvery;
+  bool isTold = config.find(of.everyKey) && !config.isNull("layer_types");
+  return isTold ? of.fullEvery : config.sizeOr(of.everyKey, of.fullEvery);
+}
+
 } // namespace
 
 void readWindows(Config &config, const Family &family, Decoder &m) {
@@ -62,9 +71,7 @@ void readWindows(Config &config, const Family &family, Decoder &m) {
         given && given->kind == Json::Kind::integer && given->integer == 0;
     fullLayers = none ? 0 : config.sizeOr("max_window_layers", usual);
   }
-  int64_t every = 0;
-  if (family.windows.fullEvery > 0)
-    every = config.sizeOr("sliding_window_pattern", family.windows.fullEvery);
+  int64_t every = readFullEvery(config, family.windows);
   for (int64_t layer = 0; layer < m.layers; ++layer) {
     bool isFull = layer < fullLayers || (every > 0 && (layer + 1) % every == 0);
     m.windows.push_back(isFull ? 0 : window);

@@ -12,6 +12,7 @@
 #include <span>
 #include <string>
 #include <string_view>
+#include <utility>
 #include <vector>
 
 #include "lib/Import/Config.h"
@@ -51,7 +52,8 @@ struct Windows {
   int64_t size = 0;       // of sliding_window; 0: none
   int64_t fullLayers = 0; // the first ones, of max_window_layers; 0: no key
   bool mixes = false;     // some layers slide and others do not
-  int64_t fullEvery = 0;  // of sliding_window_pattern: every so many is full
+  int64_t fullEvery = 0;  // every so many is full; 0: none
+  const char *everyKey = "sliding_window_pattern"; // null: always fullEvery
 };
 
 struct Family {
@@ -77,7 +79,8 @@ struct Family {
   FeedForward feedForward = FeedForward::gated;
   const char *activationKey = "hidden_act", *activation = "silu";
   FlagKey qkvBias = {}, mlpBias = {}, parallel = {};
-  bool outputBias = true; // where q, k and v have one
+  const char *outputBiasKey = nullptr; // null: where q, k and v have one
+  bool outputBias = true;
   // Of missing keys; 0: they must be there.
   int64_t vocabulary = 0, heads = 0;
   int64_t keyHeads = 0;    // 0: as many as queries have
@@ -87,8 +90,13 @@ struct Family {
   bool tied = false;       // the head and the embedding
   bool pads = true;        // pad_token_id's row has no gradient
   std::optional<int64_t> padding = {};
+  const char *ffnKey = "intermediate_size";
+  const char *deviationKey = "initializer_range"; // of initial weights
+  double deviation = 0.02;
+  double attentionRate = 0; // of attention_dropout
   Windows windows = {};
-  const char *thetaKey = "rope_theta";
+  int64_t firstPosition = 0; // the first token's row of learned positions
+  const char *thetaKey = "rope_theta"; // of rotary positions
   double theta = 1e4;
   const char *rotatedKey = nullptr; // which part of a head turns
   double rotated = 1;
@@ -116,6 +124,10 @@ inline constexpr int64_t maxElements = int64_t{1} << 40;
 /// An error at `key` when the product of `sizes` is above maxElements.
 void checkElements(Config &config, const std::string &key,
                    std::initializer_list<int64_t> sizes);
+
+/// A note of the rates that are above 0, if any, by their keys.
+void tellDropout(Config &config,
+                 const std::vector<std::pair<std::string, double>> &rates);
 
 /// Our name of a Hugging Face activation; an error when there is none.
 std::string readActivation(Config &config, const std::string &key,

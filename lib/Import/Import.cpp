@@ -17,6 +17,25 @@ void checkElements(Config &config, const std::string &key,
     }
 }
 
+static std::string textOf(double rate) {
+  Json number;
+  number.kind = Json::Kind::number;
+  number.number = rate;
+  return number.found();
+}
+
+/// Most train without it today, and classes have defaults above 0.
+void tellDropout(Config &config,
+                 const std::vector<std::pair<std::string, double>> &rates) {
+  std::string told;
+  for (const auto &[key, rate] : rates)
+    if (rate > 0)
+      told += (told.empty() ? "" : ", ") + key + " " + textOf(rate);
+  if (!told.empty())
+    config.note("dropout", "training drops activations at random (" + told +
+                               "); set these keys to 0 to train without");
+}
+
 std::string readActivation(Config &config, const std::string &key,
                            const char *fallback) {
   struct Known {

@@ -16,7 +16,7 @@ constexpr std::string_view others =
     "albert apertus aquila arcee aya_vision baichuan bamba bart bert "
     "big_bird biogpt bitnet blip-2 bloom chameleon chatglm clip codegen "
     "cohere cohere2 ctrl cwm deberta deberta-v2 deci decilm deepseek_vl "
-    "diffllama distilbert electra ernie4_5 exaone exaone4 falcon falcon_h1 "
+    "diffllama distilbert electra ernie4_5 exaone falcon falcon_h1 "
     "falcon_mamba florence2 fuyu gemma2 gemma3 gemma3n "
     "gemma3n_text git glm glm4 glm4v got_ocr2 gpt-j gpt_bigcode gpt_neo "
     "gpt_neox_japanese gptj gptsan-japanese granite_speech "
@@ -25,11 +25,11 @@ constexpr std::string_view others =
     "llava_next llava_onevision longformer longt5 mamba mamba2 mbart "
     "megatron-bert minicpm minicpm3 ministral3 mistral3 mistral4 "
     "mllama modernbert mpt mt5 musicgen nemotron nemotron-nas nemotron_h "
-    "olmo3 openai-gpt openelm opt orion ovis2 paligemma "
+    "olmo3 openai-gpt openelm orion ovis2 paligemma "
     "persimmon phi phi-msft phi3_v phi4_multimodal pixtral plamo qwen "
     "qwen2_5_omni qwen2_5_vl qwen2_audio qwen2_vl qwen3_5 qwen3_vl "
-    "qwen3_vl_text recurrent_gemma reformer roberta rwkv rwkv5 seed_oss "
-    "smolvlm stablelm stablelm_epoch starcoder2 t5 t5gemma "
+    "qwen3_vl_text recurrent_gemma reformer roberta rwkv rwkv5 "
+    "smolvlm stablelm stablelm_epoch t5 t5gemma "
     "transfo-xl umt5 vaultgemma vit voxtral whisper xglm xlm-roberta xlnet "
     "xlstm xverse yi zamba zamba2 ";
 

@@ -40,7 +40,31 @@ FAMILIES = {
                    "vocab_size": 151936, "hidden_size": 5120, "intermediate_size": 25600,
                    "num_attention_heads": 64, "num_key_value_heads": 8, "head_dim": 128,
                    "rms_norm_eps": 1e-6, "rope_theta": 1000000.0, "use_sliding_window": False,
-                   "max_position_embeddings": 40960}, "num_hidden_layers", 8192, 2)}
+                   "max_position_embeddings": 40960}, "num_hidden_layers", 8192, 2),
+    # huggingface.co/LGAI-EXAONE/EXAONE-4.0-32B, config.json: 64 layers.
+    "exaone4-32b": ({**LLAMA, "model_type": "exaone4", "architectures": ["Exaone4ForCausalLM"],
+                     "vocab_size": 102400, "hidden_size": 5120, "intermediate_size": 27392,
+                     "num_attention_heads": 40, "num_key_value_heads": 8, "head_dim": 128,
+                     "rope_theta": 1000000.0, "sliding_window": 4096, "sliding_window_pattern": 4,
+                     "max_position_embeddings": 131072}, "num_hidden_layers", 8192, 2),
+    # huggingface.co/facebook/opt-66b, config.json: 64 layers.
+    "opt-66b": ({"model_type": "opt", "architectures": ["OPTForCausalLM"],
+                 "vocab_size": 50272,
+                 "hidden_size": 9216, "ffn_dim": 36864, "num_attention_heads": 72,
+                 "max_position_embeddings": 2048, "activation_function": "relu", "dropout": 0.1,
+                 "attention_dropout": 0.0}, "num_hidden_layers", 2048, 4),
+    # huggingface.co/ByteDance-Seed/Seed-OSS-36B-Base, config.json: 64 layers.
+    "seed-oss-36b": ({**LLAMA, "model_type": "seed_oss", "architectures": ["SeedOssForCausalLM"],
+                      "vocab_size": 155136, "hidden_size": 5120, "intermediate_size": 27648,
+                      "num_attention_heads": 80, "num_key_value_heads": 8, "head_dim": 128,
+                      "rms_norm_eps": 1e-6, "rope_theta": 10000000.0,
+                      "max_position_embeddings": 524288}, "num_hidden_layers", 8192, 2),
+    # Lozhkov et al., arXiv 2402.19173, table 6: "15B", 40 layers.
+    "starcoder2-15b": ({"model_type": "starcoder2", "architectures": ["Starcoder2ForCausalLM"],
+                        "vocab_size": 49152, "hidden_size": 6144, "intermediate_size": 24576,
+                        "num_attention_heads": 48, "num_key_value_heads": 4,
+                        "norm_epsilon": 1e-5, "rope_theta": 100000.0, "sliding_window": 4096,
+                        "max_position_embeddings": 16384}, "num_hidden_layers", 8192, 1)}
 # huggingface.co/meta-llama/Llama-3.2-1B, config.json: 16 layers.
 ONE_B = {**LLAMA, "vocab_size": 128256, "hidden_size": 2048, "intermediate_size": 8192,
          "num_attention_heads": 32, "num_key_value_heads": 8, "head_dim": 64,

@@ -151,9 +151,36 @@ GEMMA3 = {
 CEREBRAS_GPT = {**GPT2, "activation_function": "gelu", "n_head": 4, "n_inner": 192, "scale_attn_weights": True,
                 "reorder_and_upcast_attn": False, "scale_attn_by_inverse_layer_idx": False}
 
+# The layer without a window has no rotary positions.
+EXAONE4 = {
+    **_LLAMA, "model_type": "exaone4", "architectures": ["Exaone4ForCausalLM"], "num_hidden_layers": 3,
+    "tie_word_embeddings": False, "pad_token_id": PADDING, "sliding_window": 6, "sliding_window_pattern": 2,
+    "head_dim": 16,
+}
+
+OPT = {
+    "model_type": "opt", "architectures": ["OPTForCausalLM"], "vocab_size": 131, "max_position_embeddings": 30,
+    "hidden_size": 48, "ffn_dim": 104, "num_hidden_layers": 2, "num_attention_heads": 4, "activation_function": "relu",
+    "init_std": 0.02, "dropout": 0.0, "attention_dropout": 0.0, "tie_word_embeddings": True, "pad_token_id": PADDING,
+    "torch_dtype": "float32",
+}
+
+SEED_OSS = {
+    **_LLAMA, "model_type": "seed_oss", "architectures": ["SeedOssForCausalLM"], "head_dim": 16,
+    "tie_word_embeddings": False, "attention_bias": True, "attention_out_bias": False, "residual_dropout": 0.0,
+    "pad_token_id": PADDING,
+}
+
+STARCODER2 = {
+    **{k: v for k, v in _LLAMA.items() if k != "rms_norm_eps"}, "model_type": "starcoder2",
+    "architectures": ["Starcoder2ForCausalLM"], "hidden_act": "gelu_pytorch_tanh", "norm_epsilon": 1e-5,
+    "use_bias": True, "sliding_window": 7, "tie_word_embeddings": True, "pad_token_id": PADDING,
+}
+
 FOLLOWED = {"gemma": GEMMA, "phi3": PHI3, "phi3 mha": PHI3_MHA, "smollm3": SMOLLM3, "granite": GRANITE, "olmo": OLMO,
             "olmo2": OLMO2, "gpt_neox": GPT_NEOX, "gpt_neox serial": GPT_NEOX_SERIAL, "ministral": MINISTRAL,
-            "gemma3_text": GEMMA3, "cerebras-gpt": CEREBRAS_GPT}
+            "gemma3_text": GEMMA3, "cerebras-gpt": CEREBRAS_GPT, "exaone4": EXAONE4, "opt": OPT, "seed_oss": SEED_OSS,
+            "starcoder2": STARCODER2}
 DENSE = {"gpt2": GPT2, "llama": LLAMA, "qwen2": QWEN2, "qwen3": QWEN3, "mistral": MISTRAL}
 MIXTURES = {"mixtral": MIXTRAL, "qwen2_moe": QWEN2_MOE, "qwen3_moe": QWEN3_MOE, "olmoe": OLMOE,
             "dots1": DOTS1}

@@ -28,8 +28,10 @@ OTHER = {
 
 
 def other_value(key, value, kind):
-    if key in OTHER:
+    if key in OTHER and OTHER[key] != value:
         return OTHER[key]
+    if value == "relu":
+        return "gelu"
     if key == "rope_scaling":
         name = "type" if kind in ("olmo", "olmo2") else "rope_type"  # what the classes read
         return {name: "linear", "factor": 2.0} if value is None else None

@@ -11,6 +11,7 @@ import tools
 import transformers_record as reference
 
 F32 = 1e-5
+ROUNDING = 1e-7  # of a gradient that is 0, such as of a bias of keys that do not turn: it adds the same to a row's scores
 SGD = {"kind": "sgd", "clip_grad_norm": 0, "weight_decay": 0}
 EXCHANGED = {"exchange": "all_to_all", "bound": 1.0}
 
@@ -41,6 +42,9 @@ class Transformers(unittest.TestCase):
         self.assertEqual(set(gradients), set(recorded["gradients"]))
         for name, (norm, product) in recorded["gradients"].items():
             found = reference.told(gradients[name])
+            if 0 < norm < ROUNDING:
+                self.assertLess(found[0], ROUNDING, name)
+                continue
             np.testing.assert_allclose(found, [norm, product], rtol=F32, atol=F32 * norm, err_msg=name)
         balance = [metrics.get("balance_loss") for metrics in run.metrics]
         if recorded["balance"]:

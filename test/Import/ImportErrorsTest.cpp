@@ -73,12 +73,13 @@ TEST(ImportErrors, ManyKeysTakeTimeInProportion) {
 }
 
 TEST(ImportErrors, ModelType) {
-  expectError("{}", "model_type: missing, expected dots1, gemma, gemma3_text");
+  expectError(
+      "{}", "model_type: missing, expected dots1, exaone4, gemma, gemma3_text");
   expectError(R"({"model_type": 1})",
-              "model_type: found 1, expected dots1, gemma");
+              "model_type: found 1, expected dots1, exaone4, gemma");
   expectError(R"({"model_type": "lama"})", "model_type: found \"lama\"");
   EXPECT_THAT(errorsOf(R"({"model_type": "lama"})"),
-              HasSubstr("qwen2_moe, qwen3, qwen3_moe or smollm3; "
+              HasSubstr("qwen3_moe, seed_oss, smollm3 or starcoder2; "
                         "did you mean \"llama\"?"));
   expectError(
       R"({"model_type": "dbrx"})",
@@ -98,7 +99,7 @@ TEST(ImportErrors, ModelTypesOfOtherFamiliesAreTold) {
     EXPECT_THAT(typed(type), HasSubstr("a mixture of experts, not supported"));
   for (const char *type : {"gptj", "gpt_neo", "gpt_neox_japanese", "qwen",
                            "phi", "gemma2", "mistral3", "llava", "llama_guard",
-                           "opt", "mpt", "olmo3", "exaone4", "qwen2_vl"}) {
+                           "mpt", "olmo3", "exaone", "qwen2_vl"}) {
     EXPECT_THAT(typed(type), HasSubstr(", not supported by this version"));
     EXPECT_THAT(typed(type), testing::Not(HasSubstr("did you mean")));
   }
@@ -113,8 +114,8 @@ TEST(ImportErrors, TheMissingPartIsNamed) {
   expectError(R"({"model_type": "bloom"})",
               "model_type: found \"bloom\", not supported by this version "
               "(ALiBi, biases of scores by distance); expected");
-  expectError(R"({"model_type": "opt"})",
-              "model_type: found \"opt\", not supported by this version; ");
+  expectError(R"({"model_type": "olmo3"})",
+              "model_type: found \"olmo3\", not supported by this version; ");
 }
 
 TEST(ImportErrors, KeysOfALanguageModelWithinAreToldWhere) {

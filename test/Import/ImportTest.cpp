@@ -7,14 +7,6 @@ namespace {
 using testing::HasSubstr;
 using testing::Not;
 
-size_t countOf(const std::string &text, const std::string &part) {
-  size_t count = 0;
-  for (size_t at = text.find(part); at != std::string::npos;
-       at = text.find(part, at + 1))
-    ++count;
-  return count;
-}
-
 TEST(ImportGpt2, HasTheParametersOfTheFiles) {
   std::string model = modelOf(gpt2Keys);
   for (const char *name :

@@ -45,6 +45,14 @@ inline std::string mathOf(std::string model) {
   return model.erase(begin, model.find("} {\n", begin) - begin);
 }
 
+inline size_t countOf(const std::string &text, const std::string &part) {
+  size_t count = 0;
+  for (size_t at = text.find(part); at != std::string::npos;
+       at = text.find(part, at + 1))
+    ++count;
+  return count;
+}
+
 /// `keys` with the value of `key` replaced.
 inline std::string with(std::string keys, const std::string &key,
                         const std::string &value) {

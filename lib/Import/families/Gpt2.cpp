@@ -2,7 +2,6 @@
 // positions, norms before each block, one matrix for q, k and v, projections
 // stored as [in, out].
 #include <cmath>
-#include <utility>
 
 #include "lib/Import/Keys.h"
 #include "lib/Import/ModelText.h"
@@ -51,27 +50,6 @@ Gpt2 read(Config &config) {
   m.tied = config.boolean("tie_word_embeddings", true);
   (void)config.choice("position_embedding_type", {"absolute"});
   return m;
-}
-
-std::string textOf(double rate) {
-  Json number;
-  number.kind = Json::Kind::number;
-  number.number = rate;
-  return number.found();
-}
-
-/// Most train without it today, and the default is 0.1.
-void tellDropout(Config &config, const Gpt2 &m) {
-  std::string rates;
-  for (const auto &[key, rate] : {std::pair("resid_pdrop", m.residualRate),
-                                  {"embd_pdrop", m.embeddingRate},
-                                  {"attn_pdrop", m.attentionRate}})
-    if (rate > 0)
-      rates +=
-          (rates.empty() ? "" : ", ") + std::string(key) + " " + textOf(rate);
-  if (!rates.empty())
-    config.note("dropout", "training drops activations at random (" + rates +
-                               "); set these keys to 0 to train without");
 }
 
 void check(Config &config, const Gpt2 &m) {
@@ -229,7 +207,9 @@ std::optional<std::string> importGpt2(const Source &source, Config &config) {
   check(config, model);
   if (hasErrors(source.diagnostics))
     return std::nullopt;
-  tellDropout(config, model);
+  tellDropout(config, {{"resid_pdrop", model.residualRate},
+                       {"embd_pdrop", model.embeddingRate},
+                       {"attn_pdrop", model.attentionRate}});
   return Gpt2Text(model, source.text).run(quote(spec::nameOf(source.filename)));
 }
 
