@@ -258,7 +258,7 @@ void Pairs::decide(std::optional<ChunkedPair> found,
 /// The collective of a chunk.
 Value Pairs::moved(ImplicitLocOpBuilder &b, const ChunkedPair &pair, Value part,
                    int64_t chunk) const {
-  Operation *op = ChunkedPair(pair).moves;
+  Operation *op = pair.moves;
   auto type = tensorType(op->getResult(0));
   bool isGathered = isa<mesh::AllGatherOp>(op);
   IRMapping parts;
