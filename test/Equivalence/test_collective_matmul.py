@@ -1,5 +1,6 @@
 """Products in chunks beside their collectives (overlap.matmul): not a bit differs from whole ones, nor a byte of what is
 sent. `always` cuts all that it can; on a CPU `auto` leaves all whole, and says why."""
+import json
 import unittest
 
 import numpy as np
@@ -98,6 +99,22 @@ class CollectiveMatmul(Agreement):
         plan = self.space.explain(self.compile(LAYOUTS[0], {"matmul": "auto"}))
         told = [one for one in plan["collectives"] if "left whole: moving chunks takes the cores" in one["cause"]]
         self.assertGreater(len(told), 3)
+
+    def estimate(self, rows, matmul):
+        """Of a model of 8B on eight GPUs that share each sequence of so many tokens."""
+        text = tools.spec(1, 1, rows, compute="bf16", mesh={"axes": ["tp=8"]}, overlap={"matmul": matmul},
+                          target={"device": "cuda", "machine": "h100x8"}, **SEQUENCE_PARALLEL)
+        done = self.space.must("meshwork", "compile", tools.ROOT / "examples/large/llama-3.1-8b.json", "--spec",
+                               self.space.write(".toml", text), "--estimate", "--json")
+        told = json.loads(done.stdout)
+        return told["estimate"]["step_ms"], told["memory_per_rank_bytes"]["peak"]
+
+    def test_auto_takes_what_gains(self):
+        """A small gather takes mostly its fixed time, so that two would take twice as long."""
+        self.assertEqual(self.estimate(128, "auto"), self.estimate(128, "never"))
+        (chunked, needed), (whole, usual) = (self.estimate(8192, matmul) for matmul in ("auto", "never"))
+        self.assertLess(chunked, 0.99 * whole)
+        self.assertLess(needed, 1.01 * usual)
 
 
 if __name__ == "__main__":
