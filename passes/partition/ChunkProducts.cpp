@@ -74,6 +74,10 @@ private:
               int64_t chunk) const;
   Value partOf(ImplicitLocOpBuilder &b, const Chunks &chunks, Operation *op,
                int64_t chunk, function_ref<Value(Value)> operandOf) const;
+  Value taken(ImplicitLocOpBuilder &b, const Chunks &chunks, Value value,
+              int64_t chunk) const;
+  bool isMade(const ChunkedPair &pair, Value value) const;
+  Operation *lastTaken(const ChunkedPair &pair, Value value) const;
   Value made(ImplicitLocOpBuilder &b, const ChunkedPair &pair, Value value,
              int64_t chunk) const;
 
@@ -292,24 +296,42 @@ Value Pairs::partOf(ImplicitLocOpBuilder &b, const Chunks &chunks,
   return part->getResult(0);
 }
 
-/// What is made of products is made again for a chunk; the rest is cut.
+/// As it was made for the whole, or else a view of the whole.
+Value Pairs::taken(ImplicitLocOpBuilder &b, const Chunks &chunks, Value value,
+                   int64_t chunk) const {
+  auto known = joined.find(value);
+  return known != joined.end() && known->second.first == chunks
+             ? known->second.second[chunk]
+             : chunks.cut(b, value, chunk);
+}
+
+bool Pairs::isMade(const ChunkedPair &pair, Value value) const {
+  ChunkedPair found{pair.moves, {}, pair.chunks};
+  return findMakers(value, found);
+}
+
+/// What is made of products is made again for a chunk; the rest is taken.
 Value Pairs::made(ImplicitLocOpBuilder &b, const ChunkedPair &pair, Value value,
                   int64_t chunk) const {
-  if (auto known = joined.find(value);
-      known != joined.end() && known->second.first == pair.chunks)
-    return known->second.second[chunk];
-  ChunkedPair found{pair.moves, {}, pair.chunks};
-  if (!findMakers(value, found))
-    return pair.chunks.cut(b, value, chunk);
+  if (!isMade(pair, value))
+    return taken(b, pair.chunks, value, chunk);
   Operation *op = value.getDefiningOp();
   return partOf(b, pair.chunks, op, chunk, [&](Value operand) {
-    if (isa<MapOp>(op))
-      return made(b, pair, operand, chunk);
-    auto known = joined.find(operand);
-    return known != joined.end() && known->second.first == pair.chunks
-               ? known->second.second[chunk]
-               : pair.chunks.cut(b, operand, chunk);
+    return isa<MapOp>(op) ? made(b, pair, operand, chunk)
+                          : taken(b, pair.chunks, operand, chunk);
   });
+}
+
+/// Behind all that `made` takes: maps that it makes again need not stand there.
+Operation *Pairs::lastTaken(const ChunkedPair &pair, Value value) const {
+  Operation *maker = value.getDefiningOp();
+  if (!isa_and_nonnull<MapOp>(maker) || !isMade(pair, value))
+    return maker;
+  Operation *last = nullptr;
+  for (Value operand : maker->getOperands())
+    if (Operation *op = lastTaken(pair, operand))
+      last = !last || last->isBeforeInBlock(op) ? op : last;
+  return last;
 }
 
 static void eraseUnused(Operation *op) {
@@ -323,7 +345,7 @@ static void eraseUnused(Operation *op) {
 
 void Pairs::chunkSum(ChunkedPair &pair) {
   // Where its products stand: those behind them hide the last chunk.
-  Operation *op = pair.moves, *before = earliestOf(op->getOperand(0)),
+  Operation *op = pair.moves, *before = lastTaken(pair, op->getOperand(0)),
             *behind = before->getNextNode();
   ImplicitLocOpBuilder b(op->getLoc(), behind);
   SmallVector<Value> parts;

@@ -45,6 +45,25 @@ module attributes {mesh.mesh = #mesh.mesh<"tp"=2>} {
     %y = transformer.contract "bse,ef->bsf" %all, %w : !twoAll, !w -> !twoY
     return %y : !twoY
   }
+  // The sum also takes %e, which stands behind the product and others read.
+  // CHECK-LABEL: func.func @behind
+  // CHECK: mesh.reduce_scatter {{.*}}mesh.chunk
+  // CHECK: mesh.reduce_scatter {{.*}}mesh.chunk
+  func.func @behind(%y: !y, %v: !v, %x: !all) -> (!x, !all) {
+    %z = transformer.contract "bsf,fe->bse" %y, %v : !y, !v -> !all
+    %e = transformer.map ins(%x : !all) -> !all {
+    ^bb0(%a: f32):
+      %b = math.exp %a : f32
+      transformer.yield %b : f32
+    }
+    %s = transformer.map ins(%z, %e : !all, !all) -> !all {
+    ^bb0(%a: f32, %c: f32):
+      %b = arith.addf %a, %c : f32
+      transformer.yield %b : f32
+    }
+    %r = mesh.reduce_scatter %s sum dim 1 over ["tp"] cause "s" : !all -> !x
+    return %r, %e : !x, !all
+  }
   // A gather that drops padding, one of a weight, and a product over tokens.
   // CHECK-LABEL: func.func @whole
   // CHECK-NOT: mesh.chunk
