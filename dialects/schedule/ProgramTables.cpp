@@ -304,6 +304,7 @@ struct FieldSetter {
     field->positions = tables.view(part.positions);
     field->key_positions = tables.view(part.keys);
     field->total_keys = part.terms.getTotalKeys();
+    (*this)(field->cap, part.terms.getCap());
   }
   void operator()(std::vector<std::unique_ptr<plan::TransferT>> &field,
                   ArrayRef<Transfer> parts) {

@@ -23,14 +23,21 @@ static ParseResult parseNumber(AsmParser &parser, StringRef keyword,
   return failure(parser.parseKeyword(keyword) ||
                  parser.parseFloat(APFloat::IEEEdouble(), value));
 }
+static ParseResult parseNumberIf(AsmParser &parser, StringRef keyword,
+                                 APFloat &value) {
+  if (failed(parser.parseOptionalKeyword(keyword)))
+    return success();
+  return parser.parseFloat(APFloat::IEEEdouble(), value);
+}
 
 Attribute AttentionAttr::parse(AsmParser &parser, Type) {
-  APFloat scale(0.0), rate(0.0);
+  APFloat scale(0.0), cap(0.0), rate(0.0);
   std::string dropout;
   int64_t window = 0, heads = 0, keys = 0;
   Sharing sharing = Sharing::none;
   bool causal = succeeded(parser.parseOptionalKeyword("causal"));
-  if (parseNumber(parser, "scale", scale) || parseIf(parser, "window", window))
+  if (parseNumber(parser, "scale", scale) ||
+      parseNumberIf(parser, "cap", cap) || parseIf(parser, "window", window))
     return {};
   if (succeeded(parser.parseOptionalKeyword("dropout")) &&
       (parser.parseString(&dropout) || parseNumber(parser, "rate", rate)))
@@ -38,8 +45,8 @@ Attribute AttentionAttr::parse(AsmParser &parser, Type) {
   if (parseIf(parser, "heads", heads) || parseIf(parser, "keys", keys) ||
       parseIf(parser, "shared", sharing))
     return {};
-  return get(parser.getContext(), causal, scale, window, dropout, rate, heads,
-             keys, sharing);
+  return get(parser.getContext(), causal, scale, cap, window, dropout, rate,
+             heads, keys, sharing);
 }
 
 /// The text of models is compared with that of checkpoints: it stays as it is.
@@ -49,6 +56,8 @@ void AttentionAttr::print(AsmPrinter &printer) const {
       printer << keyword << value;
   };
   printer << (getCausal() ? " causal scale " : " scale ") << getScale();
+  if (!getCap().isZero())
+    printer << " cap " << getCap();
   count(" window ", getWindow());
   if (!getDropoutName().empty() || !getRate().isZero()) {
     printer << " dropout ";
@@ -62,7 +71,7 @@ void AttentionAttr::print(AsmPrinter &printer) const {
 }
 
 AttentionAttr AttentionAttr::with(const Change &change) const {
-  return get(getContext(), getCausal(), getScale(),
+  return get(getContext(), getCausal(), getScale(), getCap(),
              change.window.value_or(getWindow()), getDropoutName(), getRate(),
              change.totalHeads.value_or(getTotalHeads()),
              change.totalKeys.value_or(getTotalKeys()),
@@ -214,6 +223,10 @@ static LogicalResult verifyAttention(AttentionOpInterface op) {
                             << ", expected at least 0";
   if (!part.terms.getScale().isFinite())
     return op.emitOpError() << "(C2) scale is not finite";
+  if (double cap = part.terms.getCap().convertToDouble();
+      !(cap >= 0 && cap <= std::numeric_limits<float>::max()))
+    return op.emitOpError()
+           << "(C2) cap is " << cap << ", expected a finite number from 0";
   for (NamedAttribute given : op->getDiscardableAttrs())
     if (StringRef name = given.getName().strref(); !name.contains('.'))
       return op.emitOpError()

@@ -128,15 +128,16 @@ def Transformer_Sharing : Transformer_Enum<"Sharing", "how ranks with parts of a
 def Transformer_AttentionAttr : Transformer_Attr<"Attention", "attention"> {
   let summary = "What attention and its gradient are told in numbers";
   let description = [{
-    The mask (`causal`, `window`; 0: none), the `scale` of scores, the name and rate of dropout. On a rank `heads` and `keys`
+    The mask (`causal`, `window`; 0: none), the `scale` of scores, their `cap`, the name and rate of dropout. With a cap
+    scaled scores s become cap tanh(s / cap); 0: they stay (Gemma Team, arXiv 2408.00118). On a rank `heads` and `keys`
     count those of the whole, by which dropout numbers elements; 0: what is there is all. `shared` is how ranks with parts of a
     sequence compute it: `none`, each all of it; `gathered`, its queries with all keys; `ulysses`, some heads of all; `ring`,
     its queries with the keys of one rank after the other. Ops print it without its name. What has its default is left out.
     ```mlir
-    #transformer<attention causal scale 5.0e-1 window 4 dropout "attn" rate 1.0e-1 heads 16 keys 64 shared ring>
+    #transformer<attention causal scale 5.0e-1 cap 3.0e1 window 4 dropout "attn" rate 1.0e-1 heads 16 keys 64 shared ring>
     ```
   }];
-  let parameters = (ins "bool":$causal, APFloatParameter<"">:$scale, "int64_t":$window, StringRefParameter<>:$dropout_name, APFloatParameter<"">:$rate,
+  let parameters = (ins "bool":$causal, APFloatParameter<"">:$scale, APFloatParameter<"">:$cap, "int64_t":$window, StringRefParameter<>:$dropout_name, APFloatParameter<"">:$rate,
                         "int64_t":$total_heads, "int64_t":$total_keys, EnumParameter<Transformer_Sharing>:$sharing);
   let hasCustomAssemblyFormat = 1;
   let extraClassDeclaration = [{

@@ -124,7 +124,7 @@ HeadLossGradOp meshwork::transformer::withGradients(HeadLossOp op) {
       builder, op.getLoc(), op.getLoss().getType(), op.getHidden().getType(),
       op.getWeight().getType(), op.getHidden(), op.getWeight(), op.getTargets(),
       Value(), Value(), Value(), op.getCounted(), op.getScaleAttr(),
-      builder.getI64IntegerAttr(0), ArrayAttr());
+      op.getCapAttr(), builder.getI64IntegerAttr(0), ArrayAttr());
   op.getLoss().replaceAllUsesWith(fused.getLoss());
   return fused;
 }

@@ -222,19 +222,20 @@ def Transformer_HeadLossOp : Transformer_Op<"head_loss", [Pure, Transformer_Fact
     number of tokens of a step, so that sums over microbatches and ranks give
     the mean. The logits of a whole microbatch are never held. With `counted`
     a token whose target is negative adds nothing, and the sum is divided by
-    `counted`, or by 1 where it is less (-transformer-count-targets).
+    `counted`, or by 1 where it is less (-transformer-count-targets). With a
+    `cap` logits z become cap tanh(z / cap) first; 0: they stay.
     (C1) `hidden` is [token dims..., embed], `weight` [vocab, embed] and
          `targets` [token dims...], with equal sizes where names are equal; the loss is a `tensor<f32>`.
-    (C2) `scale` is finite, `counted` a `tensor<f32>`.
+    (C2) `scale` is finite, `cap` too and not negative, `counted` a `tensor<f32>`.
     ```mlir
-    %loss = transformer.head_loss %h, %w, %t scale 1.0 : tensor<1x8x4xf32, #transformer.dims<batch, sequence, embed>>,
+    %loss = transformer.head_loss %h, %w, %t scale 1.0 cap 3.0e1 : tensor<1x8x4xf32, #transformer.dims<batch, sequence, embed>>,
         tensor<16x4xf32, #transformer.dims<vocab, embed>>, tensor<1x8xi32, #transformer.dims<batch, sequence>> -> tensor<f32>
     ```
   }];
   let arguments = (ins Transformer_FloatTensor:$hidden, Transformer_FloatTensor:$weight, Transformer_IdTensor:$targets,
-    Optional<Transformer_FloatTensor>:$counted, F64Attr:$scale);
+    Optional<Transformer_FloatTensor>:$counted, F64Attr:$scale, DefaultValuedAttr<F64Attr, "0.0">:$cap);
   let results = (outs Transformer_FloatTensor:$loss);
-  let assemblyFormat = "$hidden `,` $weight `,` $targets (`counted` `(` $counted^ `:` type($counted) `)`)? `scale` $scale attr-dict `:` type($hidden) `,` type($weight) `,` type($targets) `->` type($loss)";
+  let assemblyFormat = "$hidden `,` $weight `,` $targets (`counted` `(` $counted^ `:` type($counted) `)`)? `scale` $scale (`cap` $cap^)? attr-dict `:` type($hidden) `,` type($weight) `,` type($targets) `->` type($loss)";
   let hasVerifier = 1; // C1 C2
 }
 

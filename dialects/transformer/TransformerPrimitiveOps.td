@@ -332,7 +332,7 @@ def Transformer_AttentionOp : Transformer_PrimitiveOp<"attention", ["getFactors"
          `positions` is i32 [sequence]; with them k and v may have more or fewer rows than q.
     (C3) `keys` is i32 [sequence], as many as k has rows, only beside `positions` and with the number of all keys; with it `result` may be f32 beside others.
     (C2) the rate is 0 to less than 1; `random` has three `tensor<i32>` operands when it is positive, four with
-         the number of all heads, or none in a model that is not decomposed yet; window >= 0; `scale` is finite.
+         the number of all heads, or none in a model that is not decomposed yet; window and cap >= 0; `scale` and `cap` are finite.
     (C4) attributes in braces have the name of a dialect: a window, say, is said before them.
     ```mlir
     %o, %lse = transformer.attention %q, %k, %v causal scale 5.0e-1 : !q, !kv, !kv -> !q, !lse
@@ -384,7 +384,7 @@ def Transformer_HeadLossGradOp : Transformer_TensorOp<"head_loss_grad", ["getFac
     `vocab_axes`; its `dhidden` is partial over them. Where only the first
     `rows` of its part are rows of the whole, the others count for nothing; so
     does a token for which `valid` is 0, which is padding of a split dim.
-    `counted` is that of `head_loss`.
+    `counted` and `cap` are those of `head_loss`.
     (C1) (C2) as in `head_loss`; gradients have the types of `hidden` and `weight`.
     (C3) `first_row`, a `tensor<i32>`, `vocabulary` and `vocab_axes` are there together; `rows` only with them.
     (C4) `valid` has the dims of `targets`.
@@ -393,10 +393,10 @@ def Transformer_HeadLossGradOp : Transformer_TensorOp<"head_loss_grad", ["getFac
     ```
   }];
   let arguments = (ins Transformer_FloatTensor:$hidden, Transformer_FloatTensor:$weight, Transformer_IdTensor:$targets,
-    Optional<Transformer_IdTensor>:$first_row, Optional<Transformer_IdTensor>:$rows, Optional<Transformer_FloatTensor>:$valid, Optional<Transformer_FloatTensor>:$counted, F64Attr:$scale, DefaultValuedAttr<I64Attr, "0">:$vocabulary,
+    Optional<Transformer_IdTensor>:$first_row, Optional<Transformer_IdTensor>:$rows, Optional<Transformer_FloatTensor>:$valid, Optional<Transformer_FloatTensor>:$counted, F64Attr:$scale, DefaultValuedAttr<F64Attr, "0.0">:$cap, DefaultValuedAttr<I64Attr, "0">:$vocabulary,
     OptionalAttr<StrArrayAttr>:$vocab_axes);
   let results = (outs Transformer_FloatTensor:$loss, Transformer_FloatTensor:$dhidden, Transformer_FloatTensor:$dweight);
-  let assemblyFormat = "$hidden `,` $weight `,` $targets (`counted` `(` $counted^ `:` type($counted) `)`)? `scale` $scale (`from` $first_row^ `:` type($first_row) `of` $vocabulary `over` $vocab_axes)? (`rows` $rows^ `:` type($rows))? (`valid` $valid^ `:` type($valid))? attr-dict `:` type($hidden) `,` type($weight) `,` type($targets) `->` type($loss) `,` type($dhidden) `,` type($dweight)";
+  let assemblyFormat = "$hidden `,` $weight `,` $targets (`counted` `(` $counted^ `:` type($counted) `)`)? `scale` $scale (`cap` $cap^)? (`from` $first_row^ `:` type($first_row) `of` $vocabulary `over` $vocab_axes)? (`rows` $rows^ `:` type($rows))? (`valid` $valid^ `:` type($valid))? attr-dict `:` type($hidden) `,` type($weight) `,` type($targets) `->` type($loss) `,` type($dhidden) `,` type($dweight)";
   let hasVerifier = 1; // C1 C2 C3
 }
 

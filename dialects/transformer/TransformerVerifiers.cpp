@@ -72,6 +72,10 @@ template <typename Op> static LogicalResult verifyHead(Op op) {
                             << ", expected tensor<f32>";
   if (!op.getScale().isFinite())
     return op.emitOpError() << "(C2) scale is not finite";
+  if (double cap = op.getCap().convertToDouble();
+      !(cap >= 0 && cap <= std::numeric_limits<float>::max()))
+    return op.emitOpError()
+           << "(C2) cap is " << cap << ", expected a finite number from 0";
   if (op.getCounted() && op.getCounted().getType() != op.getLoss().getType())
     return op.emitOpError() << "(C2) counted is " << op.getCounted().getType()
                             << ", expected tensor<f32>";

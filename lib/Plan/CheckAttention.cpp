@@ -82,6 +82,9 @@ template <typename Op> struct Attended {
   absl::Status checkMask() const {
     if (!std::isfinite(part.scale()))
       return misfit("C3", "scale is ", part.scale(), ", expected a finite one");
+    if (!std::isfinite(part.cap()) || part.cap() < 0)
+      return misfit("C3", "cap is ", part.cap(),
+                    ", expected a finite one from 0");
     if (part.window() < 0)
       return misfit("C3", "window is ", part.window(), ", expected 0 or more");
     if (part.documents() == noView)

@@ -40,7 +40,13 @@ public:
            (!terms.documents || key >= terms.documents->at({b, i}));
   }
   double score(int64_t b, int64_t h, int64_t i, int64_t j) const {
-    return terms.scale * dot(q, {b, i, h}, k, {b, j, h / group});
+    double scaled = terms.scale * dot(q, {b, i, h}, k, {b, j, h / group});
+    return terms.cap > 0 ? terms.cap * std::tanh(scaled / terms.cap) : scaled;
+  }
+  /// The derivative of such a score by what it was before the cap.
+  double slope(double score) const {
+    double share = terms.cap > 0 ? score / terms.cap : 0;
+    return 1 - share * share;
   }
   /// What dropout multiplies the probability of this pair with.
   double kept(int64_t b, int64_t h, int64_t i, int64_t j) const {
@@ -110,6 +116,7 @@ FailureOr<AttentionTerms> termsOf(AttentionOpInterface op, Frame &frame) {
   terms.window = part.terms.getWindow();
   // As in the plan, where it is an f32.
   terms.scale = static_cast<float>(part.terms.getScale().convertToDouble());
+  terms.cap = static_cast<float>(part.terms.getCap().convertToDouble());
   terms.rate = part.terms.getRate().convertToDouble();
   terms.keepScale = static_cast<float>(1 / (1 - terms.rate));
   terms.stream = part.terms.getStream();
@@ -158,8 +165,8 @@ static Results evaluate(AttentionOp op, ArrayRef<Tensor> operands,
 
 // Let p be the probabilities, m the dropout factors, o the result and g its
 // gradient. Then dv = (m p)^T g, dp = m (g v^T), ds = p (dp - rowsum(g o)),
-// dq = scale ds k, dk = scale ds^T q. The row sum of p dp is that of g o, since
-// o = (m p) v.
+// times 1 - (s / cap)^2 where scores s have a cap, dq = scale ds k,
+// dk = scale ds^T q. The row sum of p dp is that of g o, since o = (m p) v.
 Tensors attendBackward(const AttentionTerms &terms, ArrayRef<Tensor> operands) {
   const Tensor &q = operands[0], &k = operands[1], &v = operands[2];
   const Tensor &out = operands[3], &lse = operands[4], &gradient = operands[5];
@@ -173,10 +180,11 @@ Tensors attendBackward(const AttentionTerms &terms, ArrayRef<Tensor> operands) {
       if (!pairs.sees(b, i, j))
         continue;
       std::array<int64_t, 3> key = {b, j, h / pairs.group};
-      double p = std::exp(pairs.score(b, h, i, j) - lse.at(index));
+      double score = pairs.score(b, h, i, j);
+      double p = std::exp(score - lse.at(index));
       double m = pairs.kept(b, h, i, j);
       double dp = m * pairs.dot(gradient, query, v, key);
-      double ds = p * (dp - rowSum);
+      double ds = p * (dp - rowSum) * pairs.slope(score);
       pairs.addTo(dv, key, m * p, gradient, query);
       pairs.addTo(dq, query, terms.scale * ds, k, key);
       pairs.addTo(dk, key, terms.scale * ds, q, query);
@@ -200,6 +208,7 @@ static AttentionTerms termsOf(const plan::AttentionPart &part, Views &on) {
   terms.causal = part.causal();
   terms.window = part.window();
   terms.scale = part.scale();
+  terms.cap = part.cap();
   terms.totalKeys = part.total_keys();
   terms.documents = on.readIf(part.documents());
   terms.positions = on.readIf(part.positions());

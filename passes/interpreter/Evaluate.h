@@ -89,8 +89,8 @@ void addTables(Evaluators &to);
 /// What both are told beside their tensors; see AttentionPart in Plan.fbs.
 struct AttentionTerms {
   bool causal = false;
-  int64_t window = 0; // 0: unlimited
-  double scale = 1;
+  int64_t window = 0;             // 0: unlimited
+  double scale = 1, cap = 0;      // 0: none
   double rate = 0, keepScale = 1; // of dropout
   uint32_t stream = 0;
   int64_t totalHeads = 0, totalKeys = 0; // 0: as many as there are

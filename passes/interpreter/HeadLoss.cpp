@@ -12,12 +12,18 @@ using namespace meshwork::transformer;
 namespace meshwork::interpreter {
 namespace {
 
+/// As in kernels, where it is an f32; 0: none.
+template <typename Op> double capOf(Op op) {
+  return static_cast<float>(op.getCap().convertToDouble());
+}
+
 /// The logit of token `t` and row `w`.
-double logit(const Tensor &hidden, const Tensor &weight, int64_t t, int64_t w) {
+double logit(const Tensor &hidden, const Tensor &weight, int64_t t, int64_t w,
+             double cap) {
   double sum = 0;
   for (int64_t e = 0, embed = weight.getDimSize(1); e < embed; ++e)
     sum += hidden[t * embed + e] * weight[w * embed + e];
-  return sum;
+  return cap > 0 ? cap * std::tanh(sum / cap) : sum;
 }
 
 /// -1 is no target, where the op counts those that are.
@@ -67,7 +73,7 @@ TokenSums combine(HeadLossGradOp op, ArrayRef<Tensors> ranks, int64_t t) {
   auto forEachLogit = [&](function_ref<void(double, int64_t)> visit) {
     for (const Tensors &x : ranks)
       for (int64_t w = 0, n = rowsOf(op, x).count; w < n; ++w)
-        visit(logit(x[0], x[1], t, w), rowsOf(op, x).begin + w);
+        visit(logit(x[0], x[1], t, w, capOf(op)), rowsOf(op, x).begin + w);
   };
   forEachLogit(
       [&](double value, int64_t) { largest = std::max(largest, value); });
@@ -81,17 +87,20 @@ TokenSums combine(HeadLossGradOp op, ArrayRef<Tensors> ranks, int64_t t) {
   return result;
 }
 
-/// d loss / d logit = scale (probability - 1 at the target), over own rows.
+/// d loss / d logit = scale (probability - 1 at the target), over own rows,
+/// times 1 - (logit / cap)^2 where logits have a cap.
 void addGradients(HeadLossGradOp op, const Tensors &x, int64_t t,
                   TokenSums token, Tensors &results) {
-  double scale = scaleOf(op, x);
+  double scale = scaleOf(op, x), cap = capOf(op);
   int64_t embed = x[1].getDimSize(1);
   Rows rows = rowsOf(op, x);
   auto target = static_cast<int64_t>(x[2][t]);
   for (int64_t w = 0; w < rows.count; ++w) {
-    double probability = std::exp(logit(x[0], x[1], t, w) - token.logOfSum);
-    double gradient =
-        scale * (probability - (rows.begin + w == target ? 1 : 0));
+    double value = logit(x[0], x[1], t, w, cap);
+    double probability = std::exp(value - token.logOfSum);
+    double share = cap > 0 ? value / cap : 0;
+    double gradient = scale * (1 - share * share) *
+                      (probability - (rows.begin + w == target ? 1 : 0));
     for (int64_t e = 0; e < embed; ++e) {
       results[1][t * embed + e] += gradient * x[1][w * embed + e];
       results[2][w * embed + e] += gradient * x[0][t * embed + e];
@@ -113,7 +122,7 @@ static Results evaluate(HeadLossOp op, ArrayRef<Tensor> operands) {
       continue;
     std::vector<double> logits;
     for (int64_t w = 0; w < vocab; ++w)
-      logits.push_back(logit(hidden, weight, t, w));
+      logits.push_back(logit(hidden, weight, t, w, capOf(op)));
     double largest = *std::max_element(logits.begin(), logits.end()), sum = 0;
     for (double value : logits)
       sum += std::exp(value - largest);

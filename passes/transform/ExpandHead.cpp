@@ -219,6 +219,28 @@ private:
     return arith::DivFOp::create(
         inner, scale, arith::SelectOp::create(inner, isMore, x.counted, one));
   }
+  double cap() { return op.getCap().convertToDouble(); }
+  /// A logit, with the head's cap if it has one. Caps keep the order of
+  /// logits: the largest one may be capped after it is found.
+  Value capped(ImplicitLocOpBuilder &inner, Value logit) {
+    if (cap() == 0)
+      return logit;
+    Value bound = number(inner, cap());
+    return arith::MulFOp::create(
+        inner, bound,
+        math::TanhOp::create(inner,
+                             arith::DivFOp::create(inner, logit, bound)));
+  }
+  /// `gradient` of a capped logit as that of the logit before.
+  Value throughCap(ImplicitLocOpBuilder &inner, Value logit, Value gradient) {
+    if (cap() == 0)
+      return gradient;
+    Value share = arith::DivFOp::create(inner, logit, number(inner, cap()));
+    Value square = arith::MulFOp::create(inner, share, share);
+    return arith::MulFOp::create(
+        inner, gradient,
+        arith::SubFOp::create(inner, number(inner, 1), square));
+  }
   /// Over the ranks that share the vocabulary.
   Value combined(Value value, mesh::Reduction reduction, const Twine &what) {
     if (!op.getFirstRow())
@@ -317,7 +339,9 @@ private:
         map(full, {logits, maximum}, [&](auto &i, auto &x) -> Value {
           return within(
               i, x,
-              math::ExpOp::create(i, arith::SubFOp::create(i, x[0], x[1])), 0);
+              math::ExpOp::create(i, arith::SubFOp::create(i, capped(i, x[0]),
+                                                           capped(i, x[1]))),
+              0);
         });
     Value ownSum = ReduceOp::create(b, Reduction::add, exponentials, vocabDim);
     Value chosen = map(full, {logits, targets}, [&](auto &i, auto &x) -> Value {
@@ -334,15 +358,17 @@ private:
         sum.getType(), {maximum, sum, targetLogit},
         [&](auto &i, auto &x) -> Value {
           // In this order large logits leave the logarithm its digits.
-          Value below = arith::SubFOp::create(i, x[0], x[2]);
+          Value below =
+              arith::SubFOp::create(i, capped(i, x[0]), capped(i, x[2]));
           Value nats =
               arith::AddFOp::create(i, below, math::LogOp::create(i, x[1]));
           return ofToken(i, x, arith::MulFOp::create(i, nats, weightOf(i, x)));
         });
     Value dlogits = map(
         full, {logits, maximum, sum, targets}, [&](auto &i, auto &x) -> Value {
-          Value e =
-              math::ExpOp::create(i, arith::SubFOp::create(i, x[0], x[1]));
+          Value logit = capped(i, x[0]);
+          Value e = math::ExpOp::create(
+              i, arith::SubFOp::create(i, logit, capped(i, x[1])));
           Value weight = weightOf(i, x);
           Value probability = arith::MulFOp::create(
               i, e, arith::DivFOp::create(i, weight, x[2]));
@@ -350,7 +376,10 @@ private:
                                                number(i, 0));
           return ofToken(
               i, x,
-              within(i, x, arith::SubFOp::create(i, probability, less), 0));
+              within(i, x,
+                     throughCap(i, logit,
+                                arith::SubFOp::create(i, probability, less)),
+                     0));
         });
     return {loss, dlogits};
   }

@@ -180,17 +180,22 @@ INSTANTIATE_TEST_SUITE_P(
         AttentionCase{"multi_query", 4, 1, "causal scale 0.7"},
         AttentionCase{"window", 2, 2, "causal scale 0.5 window 2"},
         AttentionCase{"window_not_causal", 2, 2, "scale 0.5 window 3"},
+        AttentionCase{"cap", 4, 2, "causal scale 1.5 cap 0.8"},
         AttentionCase{"dropout", 2, 2,
                       RANDOM "causal scale 0.5 dropout \"a\" rate 0.3"},
         AttentionCase{"everything", 4, 2,
                       RANDOM
-                      "causal scale 0.5 window 3 dropout \"a\" rate 0.2"}),
+                      "causal scale 0.5 cap 0.8 window 3 dropout \"a\" rate "
+                      "0.2"}),
     [](const auto &info) { return std::string(info.param.name); });
 
-TEST(Gradient, HeadLoss) {
-  Program program(R"(
+class Heads : public testing::TestWithParam<const char *> {};
+TEST_P(Heads, MatchFiniteDifferences) {
+  Program program(std::string(R"(
     func.func @f(%h: tensor<2x3x4xf32, #bse>, %w: tensor<6x4xf32, #ve>, %t: tensor<2x3xi32, #bs>) -> tensor<f32> {
-      %0 = transformer.head_loss %h, %w, %t scale 0.25 : tensor<2x3x4xf32, #bse>, tensor<6x4xf32, #ve>,
+      %0 = transformer.head_loss %h, %w, %t scale 0.25)") +
+                  GetParam() +
+                  R"( : tensor<2x3x4xf32, #bse>, tensor<6x4xf32, #ve>,
           tensor<2x3xi32, #bs> -> tensor<f32>
       return %0 : tensor<f32>
     })");
@@ -198,5 +203,6 @@ TEST(Gradient, HeadLoss) {
                 {randomTensor({2, 3, 4}, 1), randomTensor({6, 4}, 2),
                  Tensor({2, 3}, std::vector<double>{0, 5, 2, 2, 4, 0})});
 }
+INSTANTIATE_TEST_SUITE_P(Caps, Heads, testing::Values("", " cap 0.7"));
 
 } // namespace

@@ -195,6 +195,20 @@ TEST(Values, HeadLossIsCrossEntropyAlsoOfLargeLogits) {
   EXPECT_NEAR(loss[0], 0.5 * (std::log(1 + std::exp(-1)) + 1000), 1e-12);
 }
 
+TEST(Values, HeadLossCapsLogits) {
+  Program program(R"(
+    func.func @f(%h: tensor<1x1xf32, #se>, %w: tensor<2x1xf32, #ve>, %t: tensor<1xi32, #s>) -> tensor<f32> {
+      %0 = transformer.head_loss %h, %w, %t scale 1.0 cap 3.0 : tensor<1x1xf32, #se>, tensor<2x1xf32, #ve>, tensor<1xi32, #s> -> tensor<f32>
+      return %0 : tensor<f32>
+    })");
+  // Logits are (2, 200), of which the cap leaves 3 tanh(2 / 3) and 3.
+  Tensor loss = program.run({Tensor({1, 1}, Elements{2}),
+                             Tensor({2, 1}, Elements{1, 100}),
+                             Tensor({1}, Elements{0})})[0];
+  double below = 3 - 3 * std::tanh(2.0 / 3);
+  EXPECT_NEAR(loss[0], below + std::log(1 + std::exp(-below)), 1e-12);
+}
+
 /// Five rows in two chunks: [0, 2) and [2, 5).
 TEST(Values, FusedSplitsRowsIntoChunks) {
   Program program(R"(

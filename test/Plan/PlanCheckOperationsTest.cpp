@@ -241,6 +241,8 @@ TEST(PlanCheck, attention) {
            }},
           {"window is -1",
            [](PlanT &, ProgramT &p) { addAttention(p).part->window = -1; }},
+          {"cap is -1",
+           [](PlanT &, ProgramT &p) { addAttention(p).part->cap = -1; }},
           {"scale is",
            [](PlanT &, ProgramT &p) {
              addAttention(p).part->scale = INFINITY;

@@ -116,7 +116,8 @@ public:
         {static_cast<int64_t>(static_cast<uint32_t>(rate * 4294967296.0)),
          terms.getTotalHeads() ? terms.getTotalHeads() : heads()});
     call.number(static_cast<float>(terms.getScale().convertToDouble()))
-        .number(static_cast<float>(1.0 / (1.0 - rate)));
+        .number(static_cast<float>(1.0 / (1.0 - rate)))
+        .number(static_cast<float>(terms.getCap().convertToDouble()));
   }
 
   /// The functions read rows of a head and lse along queries element after

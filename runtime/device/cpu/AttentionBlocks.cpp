@@ -91,6 +91,7 @@ ScoreBlock AttentionShape::scoreBlock(std::byte *arena, int64_t head,
   block.columns = keys.lengthAt(keyBlock);
   block.ld = keys.block;
   block.scale = scale;
+  block.cap = cap;
   block.queries = queryBlock.queries;
   block.firstKey = keyBlock * keys.block;
   const int32_t *state =

@@ -152,8 +152,24 @@ MESHWORK_INLINE void softmaxRows(const ScoreBlock &block,
   std::memcpy(state.sum + first, &all, count * sizeof(float));
 }
 
+/// The block with its cap applied, if it has one: its scores are scaled then.
+MESHWORK_INLINE ScoreBlock capped(ScoreBlock block) {
+  if (block.cap == 0)
+    return block;
+  Floats factor = Floats(block.scale / block.cap);
+  for (int64_t row = 0; row < block.rows; ++row) {
+    float *scores = block.scores + row * block.ld;
+    for (int64_t c = 0, end = seenBy(block, row).padded; c < end; c += numLanes)
+      store(scores + c,
+            hyperbolicTangent(load(scores + c) * factor) * block.cap);
+  }
+  block.scale = 1;
+  return block;
+}
+
 template <typename T>
-void softmax(const ScoreBlock &block, const SoftmaxState &state) {
+void softmax(const ScoreBlock &given, const SoftmaxState &state) {
+  ScoreBlock block = capped(given);
   for (int64_t row = 0; row < block.rows; row += rowsAtOnce) {
     int64_t count = std::min(rowsAtOnce, block.rows - row);
     if (block.dropout.active)
@@ -163,8 +179,10 @@ void softmax(const ScoreBlock &block, const SoftmaxState &state) {
   }
 }
 
-template <typename T, bool dropped>
-MESHWORK_INLINE void gradRow(const GradBlock &grad, int64_t row) {
+/// A cap has been applied to scores, which left them scaled.
+template <typename T, bool dropped, bool hasCap>
+MESHWORK_INLINE void gradRow(const GradBlock &grad, float scaleOfProducts,
+                             int64_t row) {
   const ScoreBlock &block = grad.block;
   float *scores = block.scores + row * block.ld;
   float *dprob = grad.dprob + row * block.ld;
@@ -186,8 +204,8 @@ MESHWORK_INLINE void gradRow(const GradBlock &grad, int64_t row) {
   int64_t query = block.queries[row].query;
   Floats scale = Floats(block.scale);
   for (int64_t c = 0; c < seen.padded; c += numLanes) {
-    Floats p =
-        exponential(fma(load(scores + c), scale, Floats(-grad.lse[row])));
+    Floats score = load(scores + c);
+    Floats p = exponential(fma(score, scale, Floats(-grad.lse[row])));
     Floats dp = load(dprob + c), kept = p;
     if constexpr (dropped) {
       Floats keep = keepFactors(block.dropout, query, c);
@@ -195,16 +213,31 @@ MESHWORK_INLINE void gradRow(const GradBlock &grad, int64_t row) {
       dp *= keep;
     }
     store(probabilities + c, kept);
-    store(dscores + c, p * (dp - grad.delta[row]) * scale);
+    Floats ds = p * (dp - grad.delta[row]) * scaleOfProducts;
+    if constexpr (hasCap) {
+      // Where the row does not look, infinity times zero would be no number.
+      Floats share = largerOf(score, Floats(-block.cap)) * (1 / block.cap);
+      ds *= fma(-share, share, Floats(1.0f));
+    }
+    store(dscores + c, ds);
   }
 }
 
-template <typename T> void grad(const GradBlock &block) {
+template <typename T, bool dropped, bool hasCap>
+void gradRows(const GradBlock &block, float scaleOfProducts) {
   for (int64_t row = 0; row < block.block.rows; ++row)
-    if (block.block.dropout.active)
-      gradRow<T, true>(block, row);
-    else
-      gradRow<T, false>(block, row);
+    gradRow<T, dropped, hasCap>(block, scaleOfProducts, row);
+}
+
+template <typename T> void grad(const GradBlock &given) {
+  GradBlock block = given;
+  block.block = capped(given.block);
+  auto *rows = block.block.dropout.active
+                   ? (block.block.cap > 0 ? gradRows<T, true, true>
+                                          : gradRows<T, true, false>)
+                   : (block.block.cap > 0 ? gradRows<T, false, true>
+                                          : gradRows<T, false, false>);
+  rows(block, given.block.scale);
 }
 
 void exponentials(const float *x, int64_t count, float *result) {

@@ -46,8 +46,8 @@ struct FetchAhead {
 /// elements apart; ld is a multiple of 16 and the space up to it is scratch.
 struct ScoreBlock {
   int64_t rows = 0, columns = 0, ld = 0;
-  float *scores = nullptr; // products of q and k, unscaled; overwritten
-  float scale = 1;
+  float *scores = nullptr;  // products of q and k, unscaled; overwritten
+  float scale = 1, cap = 0; // scaled ones become cap tanh(score / cap)
   const QueryRow *queries = nullptr; // [rows]
   int64_t firstKey = 0;              // the row of k in column 0
   /// Probabilities in the type of v, same ld; with f32 it may be `scores`.

@@ -62,6 +62,9 @@ absl::Status checkPart(const plan::AttentionPart &part) {
   if (!std::isfinite(part.scale()) || part.scale() == 0)
     return absl::InvalidArgumentError(absl::StrCat(
         "scale is ", part.scale(), ", expected a finite number but zero"));
+  if (!std::isfinite(part.cap()) || part.cap() < 0)
+    return absl::InvalidArgumentError(absl::StrCat(
+        "cap is ", part.cap(), ", expected a finite number from 0 (none)"));
   if (part.window() < 0)
     return absl::InvalidArgumentError(absl::StrCat(
         "window is ", part.window(), ", expected 0 (unlimited) or more"));
@@ -108,6 +111,7 @@ attentionShapeOf(const ProgramOnRank &program, uint32_t q, uint32_t k,
     return absl::InvalidArgumentError(absl::StrCat(
         "total_keys is ", part.total_keys(), ", expected 1 to 2^31"));
   shape.scale = part.scale();
+  shape.cap = part.cap();
   shape.causal = part.causal();
   shape.totalKeys =
       part.key_positions() == plan::noView ? shape.sequence : part.total_keys();

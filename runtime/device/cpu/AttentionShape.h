@@ -55,7 +55,7 @@ struct AttentionShape {
   int64_t totalKeys = 0;      // of the whole sequence, by which dropout counts
   DType dtype = DType::f32;   // of q, k, v
   DType product = DType::f32; // of products: f32 where bf16 is slower
-  float scale = 1;
+  float scale = 1, cap = 0;
   bool causal = false;
   int64_t window = 0;                 // 0: unlimited
   std::optional<Tensor> documents;    // [batch, rows], dense; absent: one each

@@ -41,6 +41,9 @@ private:
     if (part.dropout())
       return absl::UnimplementedError(
           "dropout, whose random numbers only the plan's kernels draw");
+    if (part.cap() != 0)
+      return absl::UnimplementedError(
+          "a cap of scores, which only the plan's kernels know");
     if (view(op.lse()).strides[2] != 1)
       return absl::UnimplementedError("rows of lse have gaps");
     return absl::OkStatus();

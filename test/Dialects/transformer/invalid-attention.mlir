@@ -51,6 +51,15 @@ func.func @f(%q: !q, %s: tensor<i32>) {
 !q = tensor<1x8x4x2xf32, #transformer.dims<batch, sequence, heads, head_dim>>
 !lse = tensor<1x4x8xf32, #transformer.dims<batch, heads, sequence>>
 func.func @f(%q: !q) {
+  // expected-error@+1 {{(C2) cap is -1.000000e+00, expected a finite number from 0}}
+  %0:2 = transformer.attention %q, %q, %q scale 0.5 cap -1.0 : !q, !q, !q -> !q, !lse
+  return
+}
+
+// -----
+!q = tensor<1x8x4x2xf32, #transformer.dims<batch, sequence, heads, head_dim>>
+!lse = tensor<1x4x8xf32, #transformer.dims<batch, heads, sequence>>
+func.func @f(%q: !q) {
   // expected-error@+1 {{(C2) window is -1, expected at least 0}}
   %0:2 = transformer.attention %q, %q, %q scale 0.5 window -1 : !q, !q, !q -> !q, !lse
   return

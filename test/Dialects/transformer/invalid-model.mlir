@@ -229,6 +229,16 @@ func.func @f(%h: tensor<3x4xf32, #se>, %w: tensor<8x5xf32, #ve>, %t: tensor<3xi3
 #se = #transformer.dims<sequence, embed>
 #ve = #transformer.dims<vocab, embed>
 func.func @f(%h: tensor<3x4xf32, #se>, %w: tensor<8x4xf32, #ve>, %t: tensor<3xi32, #s>) {
+  // expected-error@+1 {{'transformer.head_loss' op (C2) cap is -3.000000e+00, expected a finite number from 0}}
+  %0 = transformer.head_loss %h, %w, %t scale 1.0 cap -3.0 : tensor<3x4xf32, #se>, tensor<8x4xf32, #ve>, tensor<3xi32, #s> -> tensor<f32>
+  return
+}
+
+// -----
+#s = #transformer.dims<sequence>
+#se = #transformer.dims<sequence, embed>
+#ve = #transformer.dims<vocab, embed>
+func.func @f(%h: tensor<3x4xf32, #se>, %w: tensor<8x4xf32, #ve>, %t: tensor<3xi32, #s>) {
   // expected-error@+1 {{'transformer.head_loss' op (C2) scale is not finite}}
   %0 = transformer.head_loss %h, %w, %t scale 0x7FF0000000000000 : tensor<3x4xf32, #se>, tensor<8x4xf32, #ve>, tensor<3xi32, #s> -> tensor<f32>
   return

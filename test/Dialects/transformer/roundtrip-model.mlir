@@ -75,6 +75,8 @@ func.func @norms(%x: tensor<2x3x4xf32, #bse>, %w: tensor<4xf32, #e>, %q: tensor<
 func.func @head(%h: tensor<2x3x4xf32, #bse>, %w: tensor<16x4xf32, #ve>, %t: tensor<2x3xi32, #bs> {transformer.input = "inner_targets"}, %count: tensor<f32>) -> tensor<f32> {
   // CHECK: transformer.head_loss %{{.*}}, %{{.*}}, %{{.*}} counted(%[[COUNT]] : tensor<f32>) scale 1.000000e+00 : tensor<2x3x4xf32
   %counted = transformer.head_loss %h, %w, %t counted(%count : tensor<f32>) scale 1.0 : tensor<2x3x4xf32, #bse>, tensor<16x4xf32, #ve>, tensor<2x3xi32, #bs> -> tensor<f32>
+  // CHECK: transformer.head_loss %{{.*}}, %{{.*}}, %{{.*}} scale 1.000000e+00 cap 3.000000e+01 : tensor<2x3x4xf32
+  %capped = transformer.head_loss %h, %w, %t scale 1.0 cap 30.0 : tensor<2x3x4xf32, #bse>, tensor<16x4xf32, #ve>, tensor<2x3xi32, #bs> -> tensor<f32>
   // CHECK: transformer.head_loss %{{.*}}, %{{.*}}, %{{.*}} scale 2.500000e-01 : tensor<2x3x4xf32, #[[BSE]]>, tensor<16x4xf32, #[[VE]]>, tensor<2x3xi32, #{{.*}}> -> tensor<f32>
   %0 = transformer.head_loss %h, %w, %t scale 0.25 : tensor<2x3x4xf32, #bse>, tensor<16x4xf32, #ve>, tensor<2x3xi32, #bs> -> tensor<f32>
   // CHECK: transformer.auxiliary_loss "extra_2" coefficient -5.000000e-01, %{{.*}} : tensor<f32>

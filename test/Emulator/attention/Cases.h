@@ -8,7 +8,7 @@ struct Case {
   long long sequence = 64, heads = 2, kvHeads = 2, d = 64, batch = 1;
   bool causal = true;
   long long window = 0;
-  float scale = 0.125f;
+  float scale = 0.125f, cap = 0;
   double rate = 0; // of dropout
   // More heads than there are, of which these are from the second on.
   bool someHeads = false;
@@ -197,6 +197,24 @@ inline constexpr unsigned dropoutStream = 0x9e3779b9;
   X(d256f32, f32, 256,                                                         \
     (Case{.bf16 = false, .sequence = 70, .heads = 1, .kvHeads = 1, .d = 256})) \
   X(negative, bf16, 64, (Case{.sequence = 100, .scale = -0.3f}))               \
+  X(capped, bf16, 64,                                                          \
+    (Case{.sequence = 150, .kvHeads = 1, .window = 70, .scale = 1, .cap = 3})) \
+  X(capped32, f32, 32,                                                         \
+    (Case{.bf16 = false,                                                       \
+          .sequence = 100,                                                     \
+          .d = 32,                                                             \
+          .scale = -0.5f,                                                      \
+          .cap = 2,                                                            \
+          .rate = 0.25}))                                                      \
+  X(capped256From1, bf16, 256,                                                 \
+    (Case{.sequence = 130,                                                     \
+          .heads = 1,                                                          \
+          .kvHeads = 1,                                                        \
+          .d = 256,                                                            \
+          .cap = 1,                                                            \
+          .parts = 2,                                                          \
+          .keysOf = 1,                                                         \
+          .wideResults = true}))                                               \
   X(large, f32, 16,                                                            \
     (Case{.bf16 = false, .sequence = 100, .d = 16, .scale = 60}))              \
   X(documents, bf16, 64,                                                       \

@@ -47,7 +47,7 @@ template <> struct ElementOf<false> {
 #define RULES                                                                  \
   c.heads *c.rows(), c.rows(), c.aligned(), c.wideResults, c.causal, c.window, \
       c.documents, c.parts > 1, c.hasKeys(), c.rate > 0, dropoutStream,        \
-      c.threshold(), c.globalHeads(), c.scale, c.keepScale()
+      c.threshold(), c.globalHeads(), c.scale, c.keepScale(), c.cap
 // What a plan's kernel is not given is null.
 #define GIVEN                                                                  \
   c.documents ? documents : nullptr, c.parts > 1 ? positions : nullptr,        \

@@ -9,7 +9,7 @@ namespace {
 constexpr double u = 0x1p-24;
 
 struct Row {
-  Values p, keep; // of each key
+  Values p, keep, slope; // of each key
   double lse = 0, error = 0;
 };
 
@@ -94,7 +94,8 @@ private:
   }
 
   Row rowOf(long long b, long long h, long long i) const {
-    Row row{Values(c.columns(), -INFINITY), Values(c.columns())};
+    Row row{Values(c.columns(), -INFINITY), Values(c.columns()),
+            Values(c.columns(), 1)};
     double largest = -INFINITY, magnitude, most = 0, sum = 0;
     for (long long j = 0; j < c.columns(); ++j) {
       if (!sees(b, i, j))
@@ -102,6 +103,11 @@ private:
       row.p[j] = dot(in.q, queryAt(b, i, h), in.k, keyAt(b, j, h), magnitude) *
                  static_cast<double>(c.scale);
       row.keep[j] = keepFactor(b, h, i, j);
+      if (double cap = static_cast<double>(c.cap); cap > 0) {
+        double share = std::tanh(row.p[j] / cap);
+        row.p[j] = cap * share;
+        row.slope[j] = 1 - share * share;
+      }
       largest = std::max(largest, row.p[j]);
       most =
           std::max(most, magnitude * std::fabs(static_cast<double>(c.scale)));
@@ -115,7 +121,9 @@ private:
       p /= sum;
     row.lse = largest + std::log(sum);
     // Of a score and of its place in the exponent, for p and for the row's sum.
-    row.error = 2 * static_cast<double>(c.d + 4) * u * most + 0x1p-20;
+    // A cap's tangent and its product are rounded too.
+    row.error = 2 * static_cast<double>(c.d + 4) * u * most + 0x1p-20 +
+                16 * u * static_cast<double>(c.cap);
     return row;
   }
 
@@ -152,13 +160,19 @@ private:
       if (row.p[j] == 0)
         continue;
       size_t key = keyAt(b, j, h);
-      double scale = static_cast<double>(c.scale);
+      double scale = static_cast<double>(c.scale) * row.slope[j];
+      // The slope is as wrong as the score's share of the cap, twice.
+      double slopeError =
+          c.cap > 0 ? std::fabs(static_cast<double>(c.scale)) *
+                          (2 * row.error / static_cast<double>(c.cap) + 4 * u)
+                    : 0;
       double dprob = dot(in.dout, from, in.v, key, magnitude) * row.keep[j];
       double ds = scale * row.p[j] * (dprob - delta),
              dropped = row.p[j] * row.keep[j];
       double dsError = std::fabs(scale) * row.p[j] *
                            (places * magnitude * row.keep[j] + deltaError) +
-                       (error + sums) * std::fabs(ds);
+                       (error + sums) * std::fabs(ds) +
+                       slopeError * row.p[j] * std::fabs(dprob - delta);
       for (long long e = 0; e < c.d; ++e) {
         add(result.dq, from + e, ds * in.k[key + e],
             dsError * std::fabs(in.k[key + e]));

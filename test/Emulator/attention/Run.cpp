@@ -215,6 +215,7 @@ Outcome runOnCpu(const Case &c, const Inputs &in) {
   backward.dv = addKeys(nullptr);
   plan::AttentionPartT part;
   part.scale = c.scale;
+  part.cap = c.cap;
   part.causal = c.causal;
   part.window = c.window;
   if (c.documents)

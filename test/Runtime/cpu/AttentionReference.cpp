@@ -30,7 +30,7 @@ int64_t documentOf(const AttentionCase &c, int64_t b, int64_t i) {
 /// One query's probabilities among all keys, and the factors of dropout; the
 /// share of them that the keys have that are there.
 struct Row {
-  Values p, keep;
+  Values p, keep, slope;
   double lse, share;
 };
 
@@ -58,14 +58,19 @@ struct Inputs {
   /// Of the query in row `r` of q.
   Row row(int64_t b, int64_t h, int64_t r) const {
     int64_t kv = h / (c.heads / c.kvHeads), i = c.queryOf(r);
-    Row row{Values(c.s), Values(c.s), 0, 0};
+    Row row{Values(c.s), Values(c.s), Values(c.s, 1), 0, 0};
     double largest = -INFINITY, sum = 0;
     for (int64_t j = 0; j < c.s; ++j) {
       double score = 0;
       for (int64_t e = 0; e < c.d; ++e)
         score += q[queries.at(b, r, h, e)] * k[keys.at(b, j, kv, e)];
-      row.p[j] =
-          sees(b, i, j) ? score * static_cast<double>(c.scale) : -INFINITY;
+      score *= static_cast<double>(c.scale);
+      if (double cap = static_cast<double>(c.cap); cap > 0) {
+        double share = std::tanh(score / cap);
+        score = cap * share;
+        row.slope[j] = 1 - share * share;
+      }
+      row.p[j] = sees(b, i, j) ? score : -INFINITY;
       row.keep[j] = keepFactor(b, h, i, j);
       largest = std::max(largest, row.p[j]);
     }
@@ -115,7 +120,8 @@ void addBackward(const Inputs &in, const Row &row, int64_t b, int64_t h,
     int64_t j = c.keyOf(r);
     if (j < 0)
       continue;
-    double ds = row.p[j] * (dp[j] - delta) * static_cast<double>(c.scale);
+    double ds = row.p[j] * (dp[j] - delta) * row.slope[j] *
+                static_cast<double>(c.scale);
     for (int64_t e = 0; e < c.d; ++e) {
       int64_t qe = in.queries.at(b, i, h, e), ke = in.keysThere.at(b, r, kv, e);
       result.dv[ke] += row.p[j] * row.keep[j] * in.dout[qe];
@@ -145,6 +151,7 @@ AttentionProblem::AttentionProblem(const AttentionCase &c) : shape(c) {
   backward.dout = program.add(c.dtype, queryShape);
   plan::AttentionPartT part;
   part.scale = c.scale;
+  part.cap = c.cap;
   part.causal = c.causal;
   part.window = c.window;
   addDropout(part);

@@ -9,7 +9,7 @@ struct AttentionCase {
   int64_t b = 1, s = 64, heads = 2, kvHeads = 2, d = 64;
   bool causal = false;
   int64_t window = 0;
-  float scale = 0.125f;
+  float scale = 0.125f, cap = 0;
   DType dtype = DType::f32;
   double rate = 0;                     // of dropout
   int32_t firstSample = 3;             // global

@@ -47,6 +47,22 @@ TEST(Attention, Windows) {
     }
 }
 
+// Some scores are far within the cap, others beyond it.
+TEST(Attention, CapsOfScores) {
+  for (DType dtype : {DType::f32, DType::bf16})
+    for (float scale : {0.125f, -1.5f})
+      for (double rate : {0.0, 0.25})
+        expectAttention({.s = 190,
+                         .kvHeads = 1,
+                         .d = 20,
+                         .causal = true,
+                         .window = 140,
+                         .scale = scale,
+                         .cap = 2,
+                         .dtype = dtype,
+                         .rate = rate});
+}
+
 TEST(Attention, SlicesOfOneBuffer) {
   for (DType dtype : {DType::f32, DType::bf16})
     expectAttention({.b = 2,

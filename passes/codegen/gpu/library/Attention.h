@@ -23,7 +23,7 @@ struct Shape {
   i64 aligned, wideResults, causal, window;
   i64 hasDocuments, hasPositions, hasKeys;
   i64 hasDropout, stream, threshold, globalHeads;
-  float scale, keepScale;
+  float scale, keepScale, cap; // cap 0: none
 };
 
 /// Operands of i32; null where absent.
@@ -39,12 +39,12 @@ struct Tables {
 #define ATTENTION_RULES                                                        \
   i64 aligned, i64 wideResults, i64 causal, i64 window, i64 hasDocuments,      \
       i64 hasPositions, i64 hasKeys, i64 hasDropout, i64 stream,               \
-      i64 threshold, i64 globalHeads, float scale, float keepScale
+      i64 threshold, i64 globalHeads, float scale, float keepScale, float cap
 #define ATTENTION_SHAPE                                                        \
   {rows,         columns,      sequence,    heads,      kvHeads,               \
    headDim,      aligned,      wideResults, causal,     window,                \
    hasDocuments, hasPositions, hasKeys,     hasDropout, stream,                \
-   threshold,    globalHeads,  scale,       keepScale}
+   threshold,    globalHeads,  scale,       keepScale,  cap}
 #define ATTENTION_TABLES {documents, positions, keys, random, firstHead}
 #define ATTENTION_TABLE_PARAMETERS                                             \
   const i32 *documents, const i32 *positions, const i32 *keys,                 \

@@ -93,7 +93,7 @@ private:
     float scores[R][C];
     setAll(scores, 0);
     Engine::multiply(scores, qTile, buffer);
-    applySign(scores, shape);
+    toScores(scores, shape);
     if (mask().isPartial(block))
       fillUnseen<Engine, false>(scores, mask(), block, -infinity);
     softmax.add(scores, values, factorOf(shape));

@@ -2,6 +2,7 @@
 // before dropout, r those after it. Then
 //   dv = r^T dout,  dr = dout v^T,  ds = scale * p * (dropped dr - delta),
 //   dq = ds k,      dk = ds^T q,    delta = rows' sums of dout * out.
+// With a cap of scores s, ds is that times 1 - (s / cap)^2.
 // The kernels compute p again from lse. They leave `scale`, and the factor of
 // dropout in dv, to the end, where sums are rounded.
 #pragma once

@@ -129,9 +129,11 @@ private:
     const RowValues *rows = sharedPointer<RowValues>(rowValues) +
                             Engine::firstColumn(fresh(threadInBlock()));
     bool partial = mask().isPartial(block);
-    float prob[R][C], other[R][C];
+    float prob[R][C], other[R][C], slopes[R][C]; // the last with a cap only
     setAll(prob, 0);
     Engine::multiply(prob, kTile, q);
+    toScores(prob, shape);
+    setSlopes(slopes, prob);
     toProbabilities(prob, rows, head, block);
     if (partial)
       fillUnseen<Engine, true>(prob, mask(), block, 0);
@@ -145,18 +147,28 @@ private:
     Engine::accumulate(dv, other, dout, scratch, part * (partColumns / 16));
     setAll(other, 0);
     Engine::multiply(other, vTile, dout);
-    toScoreGrads(other, prob, rows);
+    toScoreGrads(other, prob, rows, slopes);
     if (partial)
       fillUnseen<Engine, true>(other, mask(), block,
                                0); // Zero times NaN is not zero.
     Engine::accumulate(dk, other, q, scratch, part * (partColumns / 16));
   }
 
+  MESHWORK_INLINE void setSlopes(float (&slopes)[R][C],
+                                 const float (&scores)[R][C]) {
+    if (shape.cap == 0)
+      return;
+#pragma unroll
+    for (int i = 0; i < R; ++i)
+#pragma unroll
+      for (int j = 0; j < C; ++j)
+        slopes[i][j] = slopeOf(scores[i][j], shape);
+  }
+
   /// What is dropped becomes negative: one register less than a mask.
   MESHWORK_INLINE void toProbabilities(float (&scores)[R][C],
                                        const RowValues *rows, int head,
                                        const Block &block) {
-    applySign(scores, shape);
 #pragma unroll
     for (int j = 0; j < C; ++j)
 #pragma unroll
@@ -180,7 +192,8 @@ private:
   /// From products of dout and values; `scale` is applied at the end.
   MESHWORK_INLINE void toScoreGrads(float (&dprob)[R][C],
                                     const float (&prob)[R][C],
-                                    const RowValues *rows) {
+                                    const RowValues *rows,
+                                    const float (&slopes)[R][C]) {
 #pragma unroll
     for (int j = 0; j < C; ++j)
 #pragma unroll
@@ -191,6 +204,8 @@ private:
                       ? __builtin_fmaf(dprob[i][j], shape.keepScale, -delta)
                       : dprob[i][j] - delta;
         dprob[i][j] = prob[i][j] * (isDropped(prob[i][j]) ? delta : difference);
+        if (shape.cap > 0)
+          dprob[i][j] *= slopes[i][j];
       }
   }
 
@@ -221,8 +236,8 @@ using KeyGradMma = MmaEngine<D, keyGradTile(true, D).keys /
     Shape shape = ATTENTION_SHAPE;                                             \
     GradOperands<T> ops = ATTENTION_GRAD_OPERANDS(T);                          \
     /* Dropout needs registers, and most of the time: less of it at once costs \
-     * little. */                                                              \
-    if (shape.hasDropout)                                                      \
+     * little. So does a cap. */                                               \
+    if (shape.hasDropout || shape.cap > 0)                                     \
       KeyGrad<Engine, 16>(shape, ops).run();                                   \
     else                                                                       \
       KeyGrad<Engine, 32>(shape, ops).run();                                   \

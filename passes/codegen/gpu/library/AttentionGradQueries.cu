@@ -98,13 +98,13 @@ private:
                                     const Block &block) {
     drop<Engine>(dprob, shape, Dropout(shape, ops.tables, sample, head), block,
                  shape.keepScale);
-    applySign(scores, shape);
+    toScores(scores, shape);
 #pragma unroll
     for (int i = 0; i < R; ++i)
 #pragma unroll
       for (int j = 0; j < C; ++j)
         scores[i][j] = probability(scores[i][j], factorOf(shape), lse[i]) *
-                       (dprob[i][j] - delta[i]);
+                       (dprob[i][j] - delta[i]) * slopeOf(scores[i][j], shape);
     if (mask().isPartial(block))
       fillUnseen<Engine, false>(scores, mask(), block, 0);
   }

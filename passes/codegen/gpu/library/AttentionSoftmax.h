@@ -10,20 +10,51 @@ MESHWORK_INLINE float exponential2(float x) {
 }
 inline constexpr float infinity = __builtin_inff();
 
-/// Scores, products of q and k, to powers of two: factor times (score or its
-/// negative). With a negative scale it is the negative, so that maxima work.
+/// Up to |x| = 0.625 it is x + x^3 p(x^2), p of degree 4 fitted to the least
+/// maximum of the relative error, 9e-9. Above, 1 - 2 / (e^2|x| + 1) loses no
+/// digits.
+MESHWORK_INLINE float hyperbolicTangent(float x) {
+  float size = __builtin_fabsf(x), square = x * x;
+  float large = 1.0f - 2.0f / (exponential2(size * (2 * log2e)) + 1.0f);
+  float p = __builtin_fmaf(-0x1.75e1c2p-8f, square, 0x1.522698p-6f);
+  p = __builtin_fmaf(p, square, -0x1.b83c5ap-5f);
+  p = __builtin_fmaf(p, square, 0x1.110726p-3f);
+  p = __builtin_fmaf(p, square, -0x1.555532p-2f);
+  return size <= 0.625f ? __builtin_fmaf(p * square, x, x)
+                        : __builtin_copysignf(large, x);
+}
+
+/// Scores to powers of two: factor times score. Scores are products of q and k,
+/// or their negatives where the scale is negative, so that maxima work; or with
+/// a cap what that makes of scaled ones.
 MESHWORK_INLINE float factorOf(const Shape &shape) {
+  if (shape.cap > 0)
+    return log2e;
   return (shape.scale < 0 ? -shape.scale : shape.scale) * log2e;
 }
 template <int R, int C>
-MESHWORK_INLINE void applySign(float (&scores)[R][C], const Shape &shape) {
+MESHWORK_INLINE void toScores(float (&products)[R][C], const Shape &shape) {
+  if (shape.cap > 0) {
+    float factor = shape.scale / shape.cap;
+#pragma unroll
+    for (int i = 0; i < R; ++i)
+#pragma unroll
+      for (int j = 0; j < C; ++j)
+        products[i][j] = shape.cap * hyperbolicTangent(products[i][j] * factor);
+    return;
+  }
   if (shape.scale >= 0)
     return;
 #pragma unroll
   for (int i = 0; i < R; ++i)
 #pragma unroll
     for (int j = 0; j < C; ++j)
-      scores[i][j] = -scores[i][j];
+      products[i][j] = -products[i][j];
+}
+/// The derivative of such a score by the scaled product.
+MESHWORK_INLINE float slopeOf(float score, const Shape &shape) {
+  float share = shape.cap > 0 ? score / shape.cap : 0.0f;
+  return __builtin_fmaf(-share, share, 1.0f);
 }
 
 template <int R, int C>
