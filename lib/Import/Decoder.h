@@ -64,10 +64,11 @@ struct Decoder {
   // attention's scores (0: 1 / sqrt of queryScalar), and a divisor of logits.
   double embeddingScale = 1, residualScale = 1, scoreScale = 0,
          logitsDivisor = 1;
-  double queryScalar = 0;         // 0: headDim
-  double clip = 0;                // of q, k and v, to both sides; 0: none
-  std::vector<int64_t> windows;   // of each layer; 0 sees all before
-  std::optional<int64_t> padding; // a row of the embedding without gradient
+  double queryScalar = 0;            // 0: headDim
+  double scoreCap = 0, logitCap = 0; // of attention and of the head; 0: none
+  double clip = 0;                   // of q, k and v, to both sides; 0: none
+  std::vector<int64_t> windows;      // of each layer; 0 sees all before
+  std::optional<int64_t> padding;    // a row of the embedding without gradient
   std::vector<Rope> ropes;
   std::vector<int> ropeOf; // of each layer, which of `ropes`; -1: none
   int64_t maxPositions;    // that it is made for; 0: not said

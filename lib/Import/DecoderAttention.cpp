@@ -117,6 +117,7 @@ Value DecoderText::attention(const Value &x, const Place &block) {
   }
   Attention how;
   how.scale = scoreScale();
+  how.cap = m.scoreCap;
   how.window = m.windows[layer];
   how.dropoutName = at.file + "attention_dropout";
   how.rate = m.attentionRate;

@@ -40,7 +40,7 @@ std::string DecoderText::run(const std::string &family,
       m.tied ? table
              : text.parameter("lm_head", std::string(names.head) + ".weight",
                               normal(), tableDims);
-  text.headLoss(x, head);
+  text.headLoss(x, head, m.logitCap);
   return text.finish({family + ", imported from " + filename + ": " +
                       counted(m.layers, "layer") + ", " +
                       counted(text.numParameters(), "parameter") +

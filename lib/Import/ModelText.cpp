@@ -335,6 +335,8 @@ Value ModelText::attention(const std::string &ssa, const Value &q,
   Dims lse = {q.dims[0], q.dims[2], q.dims[1]};
   std::string op = "attention %" + q.name + ", %" + k.name + ", %" + v.name +
                    " causal scale " + mlirFloat(how.scale);
+  if (how.cap > 0)
+    op += " cap " + mlirFloat(how.cap);
   if (how.window > 0)
     op += " window " + std::to_string(how.window);
   if (how.rate > 0)
@@ -345,11 +347,12 @@ Value ModelText::attention(const std::string &ssa, const Value &q,
   return {ssa, q.dims};
 }
 
-void ModelText::headLoss(const Value &hidden, const Value &weight) {
+void ModelText::headLoss(const Value &hidden, const Value &weight, double cap) {
+  std::string capText = cap > 0 ? " cap " + mlirFloat(cap) : "";
   body += "    %loss = transformer.head_loss %" + hidden.name + ", %" +
-          weight.name + ", %targets scale 1.0 : " + type(hidden.dims) + ", " +
-          type(weight.dims) + ", !tokens -> tensor<f32>\n" +
-          "    return %loss : tensor<f32>\n";
+          weight.name + ", %targets scale 1.0" + capText + " : " +
+          type(hidden.dims) + ", " + type(weight.dims) +
+          ", !tokens -> tensor<f32>\n" + "    return %loss : tensor<f32>\n";
 }
 
 std::string ModelText::finish(const std::vector<std::string> &header) const {

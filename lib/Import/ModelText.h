@@ -39,9 +39,9 @@ struct StackedFile {
 };
 
 struct Attention {
-  double scale = 1;
-  int64_t window = 0;      // 0: all before
-  std::string dropoutName; // used when rate > 0
+  double scale = 1, cap = 0; // of scores; 0: none
+  int64_t window = 0;        // 0: all before
+  std::string dropoutName;   // used when rate > 0
   double rate = 0;
 };
 
@@ -120,8 +120,8 @@ public:
                 const std::array<Value, 3> &projections);
   Value attention(const std::string &ssa, const Value &q, const Value &k,
                   const Value &v, const Attention &how);
-  /// Ends the function with the loss.
-  void headLoss(const Value &hidden, const Value &weight);
+  /// Ends the function with the loss; `cap` is of logits, 0: none.
+  void headLoss(const Value &hidden, const Value &weight, double cap = 0);
 
   /// Elements of all parameters.
   uint64_t numParameters() const { return parameters; }

@@ -17,7 +17,7 @@ constexpr std::string_view others =
     "big_bird biogpt bitnet blip-2 bloom chameleon chatglm clip codegen "
     "cohere cohere2 ctrl cwm deberta deberta-v2 deci decilm deepseek_vl "
     "diffllama distilbert electra ernie4_5 exaone falcon falcon_h1 "
-    "falcon_mamba florence2 fuyu gemma2 gemma3 gemma3n "
+    "falcon_mamba florence2 fuyu gemma3 gemma3n "
     "gemma3n_text git glm glm4 glm4v got_ocr2 gpt-j gpt_bigcode gpt_neo "
     "gpt_neox_japanese gptj gptsan-japanese granite_speech "
     "helium hunyuan_v1_dense idefics idefics2 idefics3 imagegpt internlm "
@@ -39,7 +39,6 @@ struct Missing {
   const char *part;
 };
 constexpr Missing missingParts[] = {
-    {"gemma2 vaultgemma ", "soft caps of attention's scores and of logits"},
     {"gemma3n gemma3n_text ", "embeddings and gates of each layer"},
     {"bloom mpt ", "ALiBi, biases of scores by distance"},
     {"gptj gpt-j codegen cohere cohere2 glm glm4 ",

@@ -47,6 +47,13 @@ FAMILIES = {
                      "num_attention_heads": 40, "num_key_value_heads": 8, "head_dim": 128,
                      "rope_theta": 1000000.0, "sliding_window": 4096, "sliding_window_pattern": 4,
                      "max_position_embeddings": 131072}, "num_hidden_layers", 8192, 2),
+    # huggingface.co/google/gemma-2-27b, config.json: 46 layers.
+    "gemma2-27b": ({"model_type": "gemma2", "architectures": ["Gemma2ForCausalLM"],
+                    "vocab_size": 256000, "hidden_size": 4608, "intermediate_size": 36864,
+                    "num_attention_heads": 32, "num_key_value_heads": 16, "head_dim": 128,
+                    "query_pre_attn_scalar": 144, "sliding_window": 4096,
+                    "attn_logit_softcapping": 50.0, "final_logit_softcapping": 30.0,
+                    "max_position_embeddings": 8192}, "num_hidden_layers", 8192, 2),
     # huggingface.co/facebook/opt-66b, config.json: 64 layers.
     "opt-66b": ({"model_type": "opt", "architectures": ["OPTForCausalLM"],
                  "vocab_size": 50272,

@@ -148,6 +148,14 @@ GEMMA3 = {
     "rope_local_base_freq": 10000.0, "rope_scaling": {"rope_type": "linear", "factor": 8.0},
 }
 
+# Caps that some scores and logits reach.
+GEMMA2 = {
+    **{k: v for k, v in _LLAMA.items() if k != "hidden_act"}, "model_type": "gemma2",
+    "architectures": ["Gemma2ForCausalLM"], "num_hidden_layers": 3, "head_dim": 16,
+    "hidden_activation": "gelu_pytorch_tanh", "tie_word_embeddings": True, "pad_token_id": PADDING,
+    "query_pre_attn_scalar": 0.5, "sliding_window": 6, "attn_logit_softcapping": 1.5, "final_logit_softcapping": 3.0,
+}
+
 CEREBRAS_GPT = {**GPT2, "activation_function": "gelu", "n_head": 4, "n_inner": 192, "scale_attn_weights": True,
                 "reorder_and_upcast_attn": False, "scale_attn_by_inverse_layer_idx": False}
 
@@ -180,7 +188,7 @@ STARCODER2 = {
 FOLLOWED = {"gemma": GEMMA, "phi3": PHI3, "phi3 mha": PHI3_MHA, "smollm3": SMOLLM3, "granite": GRANITE, "olmo": OLMO,
             "olmo2": OLMO2, "gpt_neox": GPT_NEOX, "gpt_neox serial": GPT_NEOX_SERIAL, "ministral": MINISTRAL,
             "gemma3_text": GEMMA3, "cerebras-gpt": CEREBRAS_GPT, "exaone4": EXAONE4, "opt": OPT, "seed_oss": SEED_OSS,
-            "starcoder2": STARCODER2}
+            "starcoder2": STARCODER2, "gemma2": GEMMA2}
 DENSE = {"gpt2": GPT2, "llama": LLAMA, "qwen2": QWEN2, "qwen3": QWEN3, "mistral": MISTRAL}
 MIXTURES = {"mixtral": MIXTRAL, "qwen2_moe": QWEN2_MOE, "qwen3_moe": QWEN3_MOE, "olmoe": OLMOE,
             "dots1": DOTS1}

@@ -33,6 +33,11 @@ def _number(text, pattern, fallback=None):
     return float(found[1]) if found else fallback
 
 
+def _capped(x, text):
+    cap = _number(text, r"\bcap (\S+)")
+    return x if cap is None else cap * torch.tanh(x / cap)
+
+
 def _activation(name, x):
     return {"gelu_tanh": lambda: F.gelu(x, approximate="tanh"), "gelu": lambda: F.gelu(x), "silu": lambda: F.silu(x),
             "relu": lambda: F.relu(x), "sigmoid": lambda: torch.sigmoid(x)}[name]()
@@ -173,7 +178,7 @@ class Model:
         k, v = k.repeat_interleave(group, 1), v.repeat_interleave(group, 1)
         distance = torch.arange(q.shape[2])[:, None] - torch.arange(q.shape[2])
         window = _number(text, r"window (\d+)", math.inf)
-        scores = q @ k.transpose(2, 3) * _number(text, r"scale (\S+)")
+        scores = _capped(q @ k.transpose(2, 3) * _number(text, r"scale (\S+)"), text)
         scores = scores.masked_fill((distance < 0) | (distance >= window), -math.inf)
         return (torch.softmax(scores, -1) @ v).transpose(1, 2)
 
@@ -197,6 +202,6 @@ class Model:
         share = torch.zeros(all_.shape[:3], dtype=x.dtype).scatter(-1, choices, weights)
         return torch.einsum("bsxe,bsx->bse", all_, share)
 
-    def _head_loss(self, _text, operands, _dims, _sizes):
-        logits = operands[0].tensor @ operands[1].tensor.t()
+    def _head_loss(self, text, operands, _dims, _sizes):
+        logits = _capped(operands[0].tensor @ operands[1].tensor.t(), text)
         return F.cross_entropy(logits.flatten(0, 1), self.targets.flatten())

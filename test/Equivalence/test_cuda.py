@@ -332,13 +332,16 @@ class Cuda(Agreement):
                                        "--steps", 1, "--compare-cpu", "--timeout", 1000)
                 self.assertRegex(done.stdout, r"Launch \(f32\)")
 
-    def test_heads_that_turn_in_part(self):
-        """Each instruction against the CPU's: a part of a head is cut out, turned and set back."""
-        config = {**configs.GPT_NEOX, "vocab_size": 136}
-        plan = self.space.compile(config, spec(*ONE, **GPU, precision={"compute": "bf16"}), "--with-cpu-code", "native")
-        done = self.space.must("meshwork-run", plan, "--data", self.space.tokens(CORPUS), "--data-type", "u16",
-                               "--steps", 2, "--compare-cpu")
-        self.assertRegex(done.stdout, r"RotaryTable \(f32\)")
+    def test_heads_that_turn_in_part_and_caps(self):
+        """Each instruction against the CPU's: a part of a head is cut out, turned and set back; scores and logits with
+        caps."""
+        for model, instruction in (configs.GPT_NEOX, r"RotaryTable \(f32\)"), (configs.GEMMA2, r"AttentionGrad \(bf16\)"):
+            with self.subTest(model["model_type"]):
+                plan = self.space.compile({**model, "vocab_size": 136}, spec(*ONE, **GPU, precision={"compute": "bf16"}),
+                                          "--with-cpu-code", "native")
+                done = self.space.must("meshwork-run", plan, "--data", self.space.tokens(CORPUS), "--data-type", "u16",
+                                       "--steps", 2, "--compare-cpu")
+                self.assertRegex(done.stdout, instruction)
 
     def test_attention_by_cudnn(self):
         """Each instruction against the CPU's; a window, groups of heads."""

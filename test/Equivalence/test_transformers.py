@@ -66,6 +66,10 @@ class Transformers(unittest.TestCase):
             with self.subTest(name):
                 self.check(self.recorded[name], *self.run_like(name, ["pp=2", "tp=2"], 2, {}), steps=10)
 
+    def test_caps_on_parts_of_a_sequence(self):
+        """Attention's partial results are merged of capped scores."""
+        self.check(self.recorded["gemma2"], *self.run_like("gemma2", ["cp=4"], reference.BATCH, {}), steps=10)
+
     def test_mixtures_on_four_ranks(self):
         for name in configs.MIXTURES:
             with self.subTest(name):

@@ -143,5 +143,34 @@ TEST(ImportExaone4, LayersWithoutAWindowHaveNoRotaryPositions) {
               HasSubstr("sliding_window_pattern: found \"LLLG\""));
 }
 
+TEST(ImportGemma2, CapsScoresAndLogitsAndEveryOtherLayerSlides) {
+  std::string keys = with(llamaKeys("gemma2"), "num_hidden_layers", "3");
+  std::string model = modelOf(keys);
+  EXPECT_EQ(countOf(model, " causal scale 0.0625 cap 50.0 window 4096 :"), 2u);
+  EXPECT_EQ(countOf(model, " causal scale 0.0625 cap 50.0 :"), 1u);
+  EXPECT_THAT(model, HasSubstr("%targets scale 1.0 cap 30.0 :"));
+  EXPECT_THAT(model, HasSubstr("l2_post_feedforward_norm"));
+  EXPECT_THAT(modelOf(keys, "\"attn_logit_softcapping\": null, "
+                            "\"final_logit_softcapping\": null"),
+              Not(HasSubstr(" cap ")));
+  EXPECT_EQ(
+      countOf(modelOf(keys, "\"attn_logit_softcapping\": 20"), " cap 20.0 "),
+      3u);
+}
+
+TEST(ImportGemma2, RefusesWhatIsNoCapOrWindow) {
+  std::string keys = llamaKeys("gemma2");
+  for (const char *value : {"0", "-1", "\"50\"", "1e300"})
+    EXPECT_THAT(
+        saidOf(keys, std::string("\"final_logit_softcapping\": ") + value),
+        HasSubstr("final_logit_softcapping: found "));
+  EXPECT_THAT(saidOf(keys, "\"sliding_window\": null"),
+              HasSubstr("sliding_window: found null"));
+  // As in the files of 9B and 27B.
+  EXPECT_EQ(saidOf(keys, R"("hidden_act": "gelu_pytorch_tanh",
+      "cache_implementation": "hybrid", "sliding_window_size": 4096)"),
+            "");
+}
+
 } // namespace
 } // namespace meshwork::importer
