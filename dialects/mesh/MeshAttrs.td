@@ -103,9 +103,9 @@ def Mesh_ShardingAttr : Mesh_Attr<"Sharding", "sharding"> {
 def Mesh_CauseAttr : Mesh_Attr<"Cause", "cause"> {
   let summary = "Why a value moves";
   let description = [{
-    The value that moves, the value that needs it where it goes (none when it
-    goes where it is kept), the rest of the sentence for people, and the keys of
-    the spec behind it. Names have `*` for the number of their layer, which
+    Its parts: the value that moves; the value that needs it (none when it goes to
+    where it is kept); the rest of the sentence for people; the spec's keys
+    behind it. Names have `*` for the number of their layer, which
     stands beside them.
     ```mlir
     %y = mesh.all_reduce %x sum over ["dp"] cause "w (gradient)" : tensor<8xf32> -> tensor<8xf32>

@@ -11,14 +11,14 @@ def Schedule_Dialect : Dialect {
   let name = "schedule";
   let summary = "What one rank does, in which order, in which bytes";
   let description = [{
-    A `schedule.program` declares buffers - ranges of an arena -, lists of
-    instructions, and the table of actions that says in which order a step runs
-    the lists: `once` runs after the weights are in place, `step` begins each
-    optimizer step, `forward` and `backward` are of each microbatch, as are the
-    other kinds of a pipeline's stages, `update` ends the step.
-    Instructions act on views of buffers and are what the runtime executes, one
-    table of the plan each: the op's name is the table's, its accessors are
-    called like the fields (include/meshwork/Plan/Plan.fbs says what they mean).
+    A `schedule.program` declares buffers (ranges of an arena), lists of
+    instructions, and a table of actions: the order in which a step runs the
+    lists. `once` runs after the weights are in place. `step` begins each
+    optimizer step, and `update` ends it. `forward` and `backward` run for each
+    microbatch, as do the other kinds of a pipeline's stages.
+    The runtime executes instructions, which act on views of buffers. Each is
+    one table of the plan (include/meshwork/Plan/Plan.fbs): op and table have
+    one name, and the op's accessors are called like the table's fields.
     Each instruction's operands are its reads, then its writes, all of them
     results of `schedule.view`; flops and bytes are not negative.
   }];

@@ -18,10 +18,10 @@ def Transformer_DimsAttr : Transformer_Attr<"Dims", "dims", [
   let summary = "The logical names of a tensor's dims";
   let description = [{
     The encoding of every tensor of this dialect that has dims. Names are
-    distinct within a tensor. Three have a meaning of their own (Dims.h): `batch`
-    is the dim of samples, along which `dropout` counts them, `sequence` that of
-    tokens, and `chunk` that of the parts of a sum, which fusion alone makes. What
-    another dim is for, such as heads, is told by the ops that read it.
+    distinct within a tensor. Three have a meaning of their own (Dims.h): `batch` is
+    the dim of samples, along which `dropout` counts; `sequence` is the dim of
+    tokens; `chunk` is the dim of the parts of a sum, and fusion alone makes it.
+    What another dim is for, such as heads, is told by the ops that read it.
     ```mlir
     tensor<4x512x768xf32, #transformer.dims<batch, sequence, embed>>
     ```

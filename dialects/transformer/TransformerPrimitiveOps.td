@@ -103,9 +103,9 @@ def Transformer_StochasticRoundOp : Transformer_Op<"stochastic_round", [Pure, Ha
   let summary = "Inside a body: the value rounded to bf16 at random, up or down in proportion to the distance";
   let description = [{
     Adds the low 16 bits of the word that `DrawOpInterface` draws to the f32's
-    bits and clears the low half: of the two bf16 around the value, the one
-    further from zero is taken with a probability of its distance from the other
-    one in units of their gap, so the mean is the value. A value of bf16 stays
+    bits and clears the low half. A value a quarter of the way from one bf16 to
+    the next one away from zero becomes the latter with probability 1/4, so the
+    mean is the value. A value of bf16 stays
     as it is, and so do NaN and infinities. What is finite stays finite: beyond
     the largest bf16 the value is cut, where rounding to nearest may give
     infinity. The result is an f32 that a store in bf16 does not round again.

@@ -120,11 +120,11 @@ def Transformer_FusedOp : Transformer_Op<"fused", [Pure, IsolatedFromAbove,
   let description = [{
     The kernel walks the `rows` (dims, outermost first) and, within each, the
     `cols`; every map in the body runs over rows x cols or a part of them. A
-    reduce over all cols gives a value per row, usable at once. A yielded value
-    whose result has the dim `chunk` in front of its own is reduced over rows:
-    rows are split in that many chunks and each writes its part, for a later
-    cluster to add up. That later cluster has no rows, and may reduce an
-    operand over its leading dim `chunk` for each column.
+    reduce over all cols gives a value per row, usable at once. A yielded value is
+    reduced over rows where its result has the dim `chunk` in front: rows are split
+    in that many chunks and each writes its part, for a later cluster to add up.
+    That later cluster has no rows, and may reduce an operand over its leading dim
+    `chunk` for each column.
     (C1) rows and cols are disjoint; the body has one argument per operand, of its type.
     (C2) a yielded value's type is the result's, or the result's less a leading dim `chunk`,
          the same number of chunks for all.
@@ -174,11 +174,11 @@ def Transformer_RepeatOp : Transformer_Op<"repeat", [AttrSizedOperandSegments, I
     SingleBlockImplicitTerminator<"YieldOp">]> {
   let summary = "The same for one part of tensors after the other";
   let description = [{
-    In each of `times` turns the body sees the next part of what it `cut`s along
-    `dim`, what the turn before has yielded of what it carries (the operand in
-    the first turn), and what it shares whole. It yields parts, which are set side
-    by side along `dim` in the first results, then what it carries on, which the
-    last turn leaves in the last results. With `counted` there are as many turns
+    The body runs `times` turns. Each turn sees the next part of every `cut`
+    operand along `dim`, then the carried values as the turn before yielded them
+    (the operands, in the first turn), then the shared operands, whole. It yields
+    parts, which the first results have side by side along `dim`, then the carried
+    values; the last results are those of the last turn. With `counted` there are as many turns
     as that says, at most `times`; after none, what is carried is as it was.
     (C1) there is a turn, and the sizes of what is cut and set side by side are multiples of their number.
     (C2) the body has an argument for each operand: its part, or its type.

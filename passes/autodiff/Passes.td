@@ -41,10 +41,10 @@ def AutodiffPass : Pass<"transformer-autodiff", "::mlir::ModuleOp"> {
 def BuildUpdatePass : Pass<"transformer-build-update", "::mlir::ModuleOp"> {
   let summary = "Appends @update: global-norm clipping and the optimizer for every parameter";
   let description = [{
-    Before: `@microbatch`. After: also `@update`, which reads gradients and what
-    the optimizer keeps as `state` and writes the latter, master weights and, in
-    mixed precision, the weights in the compute type, rounded to nearest or,
-    with `rounding=stochastic`, by `stochastic_round` from the stream of the
+    Before: `@microbatch`. After: also `@update`. It reads gradients and what the
+    optimizer keeps (`state`), and writes that and the master weights. In mixed
+    precision it also writes the weights in the compute type: rounded to nearest
+    or, with `rounding=stochastic`, by `stochastic_round` from the stream of the
     parameter's name. What an optimizer keeps and computes is in lib/Optimizer.
     The gradient norm is computed and assigned in any case, and every gradient is
     multiplied by a factor made of it, so no schedule changes weights before the

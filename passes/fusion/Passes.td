@@ -98,11 +98,12 @@ def FusePass : Pass<"fusion-fuse", "::mlir::ModuleOp"> {
     a `fused`. What is cheap to compute again from a tensor that the cluster
     reads anyway is computed again rather than stored: norms and activations
     are not kept for the backward pass. A sum over rows becomes at most `chunks`
-    sums, and a kernel that adds them up; more, up to `narrow-chunks`, where rows are narrow, so that
-    the parts have no more than `chunk-elements` elements together; fewer, where everything is summed and
-    nothing else is done, so that each part has `part-elements` elements. A kernel reads at most `operands`
-    tensors: what would need more is stored on the way. With `tile-maxima` a kernel
-    that transposes finds maxima of everything on the way.
+    sums, and a kernel that adds them up. Narrow rows are cut into more, up to
+    `narrow-chunks`, as long as the parts have at most `chunk-elements` elements
+    together. A sum of everything, with nothing else to do, is cut into fewer: each
+    part has `part-elements` elements. A kernel reads at most `operands` tensors:
+    what would need more is stored on the way. With `tile-maxima` a kernel that
+    transposes finds maxima of everything on the way.
     ```mlir
     // meshwork-opt -fusion-fuse="chunks=4"
     !x = tensor<64x8xf32, #transformer.dims<rows, cols>>

@@ -11,20 +11,19 @@ def LowerToSchedulePass : Pass<"schedule-lower", "::mlir::ModuleOp"> {
     embedding, state and step inputs, all of static shape. After: a
     `schedule.program` and one function for each distinct kernel, which holds
     its `fused` and, as `schedule.strides`, how its operands and results lie.
-    Slices and unslices become views; sums into state happen in place. Copied is
-    what no view can say: a part that could not be made where its whole lies, a
-    rank's slice that ends behind the tensor, an operand of a product whose dims
-    lie in an order that strides cannot say. What no part of an unslice covers is
-    zeroed. With
-    `row-bytes` what products read or write outside of state has rows that begin
-    at multiples of it, unless they do at multiples of 16 anyway: a GPU's
-    libraries have fast kernels for such alone, and a vocabulary may be odd. Then
-    products also run over a little more than there is: 50257 words are 50304, of
-    which weights have zeros (WidenProducts.cpp).
-    What @microbatch does up to the head is the list `forward`, the rest
-    `backward`, where no `transformer.stage_list` says otherwise. Actions run the
-    lists in the order of `schedule.action_table`, which -pipeline-cut-stages
-    wrote; without it there is one microbatch. Modules in the module, of
+    Slices and unslices become views; sums into state happen in place. Three things
+    are copied, since no view can express them: a part that could not be made where
+    its whole lies, a rank's slice that ends behind the tensor, and a product's
+    operand whose order of dims no strides express. What no part of an unslice
+    covers is zeroed. With `row-bytes`, rows that products read or write outside of
+    state begin at multiples of it, unless they begin at multiples of 16 anyway: a
+    vocabulary may be odd, and a GPU's libraries have fast kernels for aligned rows
+    alone. Then products also run over a little more than there is: 50257 words are
+    50304, of which weights have zeros (WidenProducts.cpp). What @microbatch does up
+    to the head is the list `forward`, the rest `backward`, where no
+    `transformer.stage_list` says otherwise. Actions run the lists in the order of
+    `schedule.action_table`, which -pipeline-cut-stages wrote; without it there is
+    one microbatch. Modules in the module, of
     -pipeline-cut-stages, become a program each, with transfers as lists of their
     own.
     ```mlir
@@ -192,17 +191,16 @@ def OverlapPass : Pass<"schedule-overlap", "::mlir::ModuleOp"> {
 def MergeLaunchesPass : Pass<"schedule-merge-launches", "::mlir::ModuleOp"> {
   let summary = "Runs small kernels that need nothing of each other in one launch";
   let description = [{
-    Before: a launch for each cluster, a fill for each buffer. After: launches
-    and fills that stand side by side, with nothing else between them, and that
-    touch no bytes that another one writes, are one launch of a function that
-    calls their kernels. It stands where the first of them stood; a fill in it
-    is a kernel like others. Nothing moves across another kind of instruction,
-    so what runs beside collectives still does; but sums over chunks, whose
-    results are persistent, wait for the others of their layer, as long as
-    nothing touches their bytes. The chunks of those that wait have
-    `max-held-bytes` together, at most.
-    Buffers that come and go and that the launches of one group write have
-    `max-new-bytes` together, at most, since all of them are alive at once.
+    Before: a launch for each cluster, a fill for each buffer. After: a row of
+    launches and fills, none of which touches bytes that another one writes, is one
+    launch of a function that calls their kernels. It stands where the first of them
+    stood; a fill in it is a kernel like others. No launch moves across another kind
+    of instruction, so launches that run beside a collective still do. Sums over
+    chunks are the exception, since their results are persistent: they wait for the
+    others of their layer, as long as nothing touches their bytes. The chunks of
+    those that wait have `max-held-bytes` together, at most. Buffers that come and
+    go and that the launches of one group write have `max-new-bytes` together, at
+    most, since all of them are alive at once.
     ```mlir
     // meshwork-opt -schedule-merge-launches
     !m = memref<8xf32, strided<[1]>>

@@ -8,16 +8,14 @@ def AnnotatePass : Pass<"sharding-annotate", "::mlir::ModuleOp"> {
   let description = [{
     Before: whole tensors, one step. After: the module has `mesh.mesh`; in
     `@microbatch`, parameters and arguments have the sharding that rules give
-    their dims, or a pin. With a rule for `residual_sequence`, so has every
-    float tensor with the dim of tokens and the last one of what the head reads,
-    `sequence` and `embed`: the residual stream, whose sequence these axes split
-    further than those of `sequence` do.
-    With a rule for `sequence`, attention is `shared` as `method` says.
-    An axis is split into parts where keys have fewer heads than there are ranks.
-    Which dims are heads, of queries or of keys, is what attention says of them,
-    whatever they are called.
-    Indivisible heads, unknown axes, a pin that fits no parameter: errors, all
-    of them at once.
+    their dims, or a pin. With a rule for `residual_sequence`, the residual stream
+    has one too: every float tensor with the dim of tokens and the last dim of what
+    the head reads (`sequence` and `embed`). The rule's axes split its sequence
+    further than those of `sequence` do. With a rule for `sequence`, attention is
+    `shared` as `method` says. An axis is split into parts where keys have fewer
+    heads than there are ranks. Which dims are heads, of queries or of keys, is what
+    attention says of them, whatever they are called. Indivisible heads, unknown
+    axes, a pin that fits no parameter: errors, all of them at once.
 
     ```mlir
     // meshwork-opt -sharding-annotate="axes=dp=2,tp=4 rules=batch=dp,ffn=tp"
@@ -74,12 +72,11 @@ def ShardStatesPass : Pass<"sharding-shard-states", "::mlir::ModuleOp"> {
   let summary = "Decides how state is stored: ZeRO as shardings";
   let description = [{
     Before: parameters have shardings, as computing needs them, and there is
-    `@update`. After: every
-    `parameter`, `accumulate`, `assign` and `state` has `mesh.stored`, which
-    from stage 1 on splits optimizer state further over `axes`, from stage 2
-    gradients (not with `whole-gradients`, so that microbatches add up and
-    `@update` reduces), from stage 3 weights. Values read in `@update` have the sharding
-    of the optimizer's state.
+    `@update`. After: every `parameter`, `accumulate`, `assign` and `state` has
+    `mesh.stored`. It splits further over `axes`: optimizer state from stage 1 on,
+    gradients from stage 2, weights from stage 3. With `whole-gradients` gradients
+    stay whole, so that microbatches add up and `@update` reduces. Values read in
+    `@update` have the sharding of the optimizer's state.
 
     ```mlir
     // meshwork-opt -sharding-shard-states="stage=2 axes=dp"

@@ -6,10 +6,10 @@ include "mlir/Pass/PassBase.td"
 def BindPass : Pass<"transformer-bind", "::mlir::ModuleOp"> {
   let summary = "Gives the open dims `batch` and `sequence` their sizes";
   let description = [{
-    Before: dims named `batch` and `sequence` may be open (`?`). After: every
-    type is static, every `head_loss` is scaled to a mean over the tokens of a
-    microbatch, and what `@loss` returns is divided by the microbatches of a
-    step, so that their sum is the mean. With `counts-targets` it is left to
+    Before: dims named `batch` and `sequence` may be open (`?`). After: every type
+    is static. Every `head_loss` is scaled to a mean over the tokens of a
+    microbatch. The result of `@loss` is divided by the microbatches of a step, so
+    that their sum is the mean. With `counts-targets` it is left to
     -transformer-count-targets to divide by the tokens of a step.
 
     ```mlir
@@ -303,8 +303,8 @@ def PrecisionPass : Pass<"transformer-precision", "::mlir::ModuleOp"> {
   let summary = "Stores tensors in the compute type";
   let description = [{
     Before: float tensors are f32. After: those with dims are bf16 if `compute`
-    says so, save sums (`reduce`), rotary tables, log-sum-exps, and what an op
-    reads in f32, back to the products that it is made of. Bodies still
+    says so. Sums (`reduce`), rotary tables and log-sum-exps stay f32, and so does
+    what an op reads in f32, back to the products that it is made of. Bodies still
     compute in f32. Gradients that are kept have the type `gradients`, noted on
     the module as `transformer.gradient_type`. The rest of `@update` stays f32.
 
@@ -333,11 +333,11 @@ def QuantizePass : Pass<"transformer-quantize", "::mlir::ModuleOp"> {
   let description = [{
     Before: `@microbatch`, with the types that are stored. After: a `contract`
     with a parameter, and those of its gradients, read f8 where each rank's
-    sizes are multiples of 16: a `map` scales and rounds each operand, to e4m3,
-    or e5m2 where it is a gradient, with the summed dims last, and the sum is
-    scaled back. The scale is a power of two from the operand's largest
-    magnitude, a `reduce max`; with `delayed`, of an activation or a gradient, from
-    the largest of the steps before, which the parameter's optimizer keeps.
+    sizes are multiples of 16. A `map` scales and rounds each operand, with the
+    summed dims last: a gradient to e5m2, all else to e4m3. The sum is scaled back.
+    The scale is a power of two, from the operand's largest magnitude (a `reduce
+    max`). With `delayed`, activations and gradients take the largest magnitude
+    of the steps before, which the parameter's optimizer keeps.
     With `weights-per-step` scale and copies of a parameter are made once for
     all its products, and are of the step (`transformer.of_step`).
     `experts` of parameters read operands that are rounded and scaled back. They
