@@ -110,6 +110,16 @@ class Guide(unittest.TestCase):
                 for line in set(settings) - {UNPRINTED}:
                     self.assertIn("\n" + line.split(".", 1)[1] + "  #", told, line)
 
+    def test_the_whole_spec_compiles(self):
+        [text] = re.findall(r"^```toml\n(.*?)^```", (shell.ROOT / "docs/strategies.md").read_text(), re.M | re.S)
+        (self.space.path / "whole.toml").write_text(text)
+        model = ("examples/large/llama-3.1-8b.json", "--spec", "whole.toml")
+        self.space.must("meshwork", "compile", *model, "--estimate")
+        told = self.space.must("meshwork", "compile", *model, "--print-config").stdout
+        for key, value in re.findall(r"^(\w+) = (.*?)(?:  +#.*)?$", text, re.M):
+            if f"{key} = {value}" != 'schedule = "1f1b"':  # the effective spec leaves this default out
+                self.assertRegex(told, rf"(?m)^{key} = {re.escape(value)}(\s|$)")
+
     def test_keys_that_it_names_are_there(self):
         spec = (shell.ROOT / "lib/Spec/README.md").read_text()
         names = set()
