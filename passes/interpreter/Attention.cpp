@@ -164,8 +164,8 @@ static Results evaluate(AttentionOp op, ArrayRef<Tensor> operands,
 }
 
 // Let p be the probabilities, m the dropout factors, o the result and g its
-// gradient. Then dv = (m p)^T g, dp = m (g v^T), ds = p (dp - rowsum(g o)),
-// times 1 - (s / cap)^2 where scores s have a cap, dq = scale ds k,
+// gradient. Then dv = (m p)^T g, dp = m (g v^T), ds = p (dp - rowsum(g o)).
+// Scores s with a cap have ds times 1 - (s / cap)^2. Last, dq = scale ds k and
 // dk = scale ds^T q. The row sum of p dp is that of g o, since o = (m p) v.
 Tensors attendBackward(const AttentionTerms &terms, ArrayRef<Tensor> operands) {
   const Tensor &q = operands[0], &k = operands[1], &v = operands[2];

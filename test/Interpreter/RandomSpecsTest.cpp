@@ -1,7 +1,7 @@
 // Random specs: meshes, rules, pins with open dims and priorities, ZeRO,
-// documents, FP8, split sequences, samples in a microbatch. Each is refused for
-// a reason that names something of the spec, or becomes a plan that the
-// launcher takes and that means what one rank means.
+// documents, FP8, split sequences, samples in a microbatch. A spec may be
+// refused, for a reason that names one of its keys. Else it becomes a plan that
+// the launcher takes, and all ranks compute what one rank does.
 #include "RandomSpec.h"
 #include "TinyConfigs.h"
 

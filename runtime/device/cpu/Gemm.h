@@ -31,9 +31,9 @@ struct GemmSpec {
   bool accumulate = false; // adds to dst
   bool packRhs = false;    // run() takes what pack() wrote
   /// Operands stay in the caches, so a panel need not be packed just before it
-  /// is used. In f32 this demands that rhs is not transposed, that there is no
-  /// bias, and that rows of rhs and dst have room for n up to a multiple of
-  /// sixteen. In that room, dst is overwritten.
+  /// is used. In f32, rhs must then not be transposed, and there is no bias.
+  /// Rows of rhs and dst must have room for n up to a multiple of sixteen; in
+  /// that room, dst is overwritten.
   bool inCache = false;
 };
 

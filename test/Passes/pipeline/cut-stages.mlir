@@ -3,8 +3,8 @@
 // RUN: not meshwork-opt %s -pipeline-cut-stages="axis=pp layers=1,2" 2>&1 | FileCheck %s --check-prefix=LAYERS
 // LAYERS: has 2 stages with 3 layers in all, expected 2 with 2, like [1, 1]
 
-// Layer 0 on one rank, layer 1 on the other. What has no layer follows what it
-// reads: the embedding, its gradient, the loss. %scale is made of nothing, so
+// Layer 0 on one rank, layer 1 on the other. Ops without a layer follow their
+// operands: the embedding, its gradient, the loss. %scale has no operands, so
 // each rank makes it. %y goes forward and is kept, %g0 comes back.
 #bs = #transformer.dims<batch, sequence>
 #bse = #transformer.dims<batch, sequence, embed>

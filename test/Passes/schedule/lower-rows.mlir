@@ -1,9 +1,9 @@
 // RUN: meshwork-opt %s -schedule-lower="row-bytes=128" | FileCheck %s
 // RUN: meshwork-opt %s -schedule-lower | FileCheck %s --check-prefix=DENSE
 
-// Rows of 7 values begin at multiples of 32 elements, where a product reads or
-// writes them; not those of state, of what no product sees, or of 8 values,
-// which are aligned anyway, and not where a row is no loop of its own.
+// Rows of 7 values that a product reads or writes begin at multiples of 32
+// elements. Other rows stay dense: rows of state, rows that no product sees, rows
+// of 8 values (they are aligned anyway), and rows without a loop of their own.
 #bs = #transformer.dims<batch, sequence>
 #bse = #transformer.dims<batch, sequence, embed>
 #bsv = #transformer.dims<batch, sequence, vocab>

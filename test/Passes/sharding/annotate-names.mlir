@@ -1,9 +1,9 @@
 // RUN: meshwork-opt %s -sharding-annotate='axes=dp=2,tp=4 rules=b=dp,h=tp,g=tp,heads=tp,residual_sequence=tp' | FileCheck %s
 // RUN: not meshwork-opt %s -sharding-annotate='axes=tp=3 rules=h=tp,g=tp,heads=tp' 2>&1 | FileCheck %s --check-prefix=WHOLE
 
-// What is a head and what the residual stream is told by attention and by the
-// head of the model, not by names: heads are called h, those of keys g, and the
-// dim of that name is another one, of which ranks may have unequal parts.
+// Names mean nothing here. Attention tells which dims are heads (queries have h,
+// keys g), and the model's head tells which tensor is the residual stream. The
+// dim called "heads" is another one, and ranks may have unequal parts of it.
 !ids = tensor<4x8xi32, #transformer.dims<b, s>>
 !x = tensor<4x8x8xf32, #transformer.dims<b, s, w>>
 !q = tensor<4x8x4x2xf32, #transformer.dims<b, s, h, d>>
