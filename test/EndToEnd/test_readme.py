@@ -1,4 +1,5 @@
 """The README is true: its commands run, its files and links exist."""
+import json
 import os
 import re
 import shutil
@@ -39,6 +40,10 @@ class Readme(unittest.TestCase):
         for name in ("tiny.mwplan", "one.mwplan", "metrics.jsonl", "weights.safetensors",
                      "schedule.mlir", "trace.json"):
             self.assertTrue((space.path / name).stat().st_size > 0, name)
+        told = [set(names.split()) for names in re.findall(r"`(step \w*loss [^`]+)`", self.text)]
+        lines = [json.loads(line) for line in (space.path / "metrics.jsonl").read_text().splitlines()]
+        self.assertEqual({frozenset(line) for line in lines if "loss" in line}, {frozenset(told[0])})
+        self.assertEqual(len(told), 2)
 
     def test_a_program_of_another_package_is_told(self):
         """Of what quickstart neither builds nor installs, how to get it stands before the block."""
