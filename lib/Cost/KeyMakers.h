@@ -28,6 +28,8 @@ void addRates(std::vector<Key> &keys, const std::string &section, Rates rates,
 void addWorkKeys(std::vector<Key> &keys);
 /// Of what lies between ranks, and to the host: node, nodes, overlap, links.
 void addLinkKeys(std::vector<Key> &keys);
+/// Of what a run meets: uneven experts, failures, the storage of checkpoints.
+void addRunKeys(std::vector<Key> &keys);
 
 } // namespace meshwork::cost
 

@@ -81,6 +81,7 @@ std::vector<Key> makeKeys() {
                        [](Machine &m) -> uint32_t & { return m.cores; }));
   addWorkKeys(keys);
   addLinkKeys(keys);
+  addRunKeys(keys);
   return keys;
 }
 } // namespace

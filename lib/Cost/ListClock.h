@@ -39,15 +39,21 @@ public:
     double runs = 1;
   };
 
-  /// All of so many runs, which the host sends one by one.
-  void compute(double seconds, double runs = 1) {
-    time = std::max(time, sent + host) + seconds;
+  struct Span {
+    double begin = 0, end = 0;
+  };
+
+  /// All of so many runs, which the host sends one by one. Returns when.
+  Span compute(double seconds, double runs = 1) {
+    double begin = std::max(time, sent + host);
+    time = begin + seconds;
     sent += host * runs;
     time = std::max(time, sent + seconds / std::max(runs, 1.0));
+    return {begin, time};
   }
   /// On a channel it is hidden until it is waited for, unless moving the data
   /// takes the cores that compute.
-  void start(Move move) {
+  Span start(Move move) {
     if (move.channel == 0 || move.takesCores) {
       exposures[move.over] += move.seconds;
       return compute(move.seconds, move.runs);
@@ -61,9 +67,11 @@ public:
     runs.push_back({begin, begin + move.seconds, std::move(move.over)});
     if (move.usesAdapters)
       adaptersFree = runs.back().end;
+    return {begin, runs.back().end};
   }
   /// For the first `count` of a channel.
-  void wait(uint64_t channel, uint64_t count) {
+  Span wait(uint64_t channel, uint64_t count) {
+    double begin = time;
     auto &[runs, awaited] = channels[channel];
     for (; awaited < std::min<uint64_t>(count, runs.size()); ++awaited) {
       const Run &run = runs[awaited];
@@ -73,6 +81,7 @@ public:
       double hidden = std::max(0.0, run.end - run.begin - exposed);
       time += exposed + slowdown * hidden;
     }
+    return {begin, time};
   }
   /// Nothing is under way; channels count anew.
   void restart() { channels.clear(); }

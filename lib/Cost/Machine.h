@@ -112,6 +112,13 @@ struct Machine {
   /// late they meet, in seconds.
   double jitter = 0, late = 0;
   double hostInstruction = 0; // seconds to send the device an instruction
+  /// Rows for experts of the rank that has most, by the mean of all ranks.
+  double expertLoad = 1;
+  /// Mean hours from one failure of a node to its next; 0: it never fails.
+  double failureHours = 0;
+  double restart = 0; // seconds from a failure until the run begins again
+  /// Bytes a second that all ranks together write to checkpoints, or read.
+  double storage = 0;
 
   /// Of the ranks of a node, when there are `ranks` in all: what each has of
   /// figures that they share.
@@ -141,8 +148,10 @@ struct MachineResult {
 };
 
 /// Reads a machine file; `filename` is for messages. Finds all mistakes, except
-/// that a syntax error hides what follows.
-MachineResult readMachine(std::string_view text, const std::string &filename);
+/// that a syntax error hides what follows. `overrides` are like
+/// "link.between_nodes.bandwidth=25e9" and replace what the text says.
+MachineResult readMachine(std::string_view text, const std::string &filename,
+                          const std::vector<std::string> &overrides = {});
 
 /// The file of a machine; readMachine() gives the same machine again.
 std::string print(const Machine &machine);

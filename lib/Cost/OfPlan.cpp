@@ -99,6 +99,12 @@ double bytesOverHostLink(const plan::Program &program, const plan::Copy &op) {
   return crosses ? bytes : 0;
 }
 
+/// Whether data decide how many rows it has.
+bool isGrouped(const plan::Instruction &instruction) {
+  return instruction.op_as_GroupedProduct() ||
+         instruction.op_as_GroupedGradient();
+}
+
 } // namespace
 
 Work workOf(const plan::Program &program,
@@ -121,7 +127,9 @@ double secondsOfRun(const Times &times, const plan::Program &program,
   if (const plan::Copy *op = instruction.op_as_Copy())
     if (double moved = bytesOverHostLink(program, *op); moved > 0)
       return times.hostCopy(moved);
-  return times.instruction(workOf(program, instruction), flops, bytes);
+  double rows = isGrouped(instruction) ? times.machine().expertLoad : 1;
+  return times.instruction(workOf(program, instruction), flops * rows,
+                           bytes * rows);
 }
 
 bool takesCores(const Times &times, const plan::Instruction &instruction) {
@@ -139,14 +147,18 @@ public:
       : times(times), program(program), all(plan::listOf(program, list)),
         repeats(plan::repeatsOf(program, list)), isLast(isLast) {}
 
-  ListClock run() const {
+  /// Notes in `spans`, if given, when each instruction runs.
+  ListClock run(std::vector<ListClock::Span> *spans = nullptr) const {
     ListClock clock(times.machine().slowdown, times.machine().hostInstruction);
     for (uint32_t i = 0; i < all.size(); ++i)
       if (const plan::Repeat *counted = countedAt(i)) {
         i += counted->instructions();
         clock.restart();
-      } else
-        visit(clock, i);
+      } else {
+        ListClock::Span span = visit(clock, i);
+        if (spans)
+          (*spans)[i] = span;
+      }
     return clock;
   }
 
@@ -156,7 +168,7 @@ private:
     return op && plan::isCounted(*op) ? op : nullptr;
   }
 
-  void visit(ListClock &clock, uint32_t i) const {
+  ListClock::Span visit(ListClock &clock, uint32_t i) const {
     const plan::Instruction &instruction = *all.Get(i);
     auto runs = static_cast<double>(repeats.timesOf(i));
     double seconds = runs * secondsOfRun(times, program, instruction);
@@ -164,14 +176,13 @@ private:
     if (op && op->last_only() && !isLast)
       seconds = 0;
     if (const plan::Wait *wait = instruction.op_as_Wait())
-      clock.wait(wait->channel(), wait->count());
-    else if (op || instruction.channel() > 0 || crossesHostLink(instruction))
-      clock.start({seconds, instruction.channel(),
-                   takesCores(times, instruction),
-                   op && times.usesAdapters(axesOf(*op)),
-                   op ? axesOf(*op) : MovedOver(), runs});
-    else
-      clock.compute(seconds, runs);
+      return clock.wait(wait->channel(), wait->count());
+    if (op || instruction.channel() > 0 || crossesHostLink(instruction))
+      return clock.start({seconds, instruction.channel(),
+                          takesCores(times, instruction),
+                          op && times.usesAdapters(axesOf(*op)),
+                          op ? axesOf(*op) : MovedOver(), runs});
+    return clock.compute(seconds, runs);
   }
 
   bool crossesHostLink(const plan::Instruction &instruction) const {
@@ -190,6 +201,14 @@ private:
 double secondsOfList(const Times &times, const plan::Program &program,
                      uint32_t list, bool isLast) {
   return ListTime(times, program, list, isLast).run().now();
+}
+
+std::vector<ListClock::Span> spansOfList(const Times &times,
+                                         const plan::Program &program,
+                                         uint32_t list, bool isLast) {
+  std::vector<ListClock::Span> spans(plan::listOf(program, list).size());
+  ListTime(times, program, list, isLast).run(&spans);
+  return spans;
 }
 
 double secondsOfStep(const Times &times, const plan::Program &program,

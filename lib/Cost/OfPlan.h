@@ -12,8 +12,8 @@ namespace meshwork::cost {
 /// What an instruction computes: of products and attention in which arithmetic.
 Work workOf(const plan::Program &program, const plan::Instruction &instruction);
 
-/// One run of an instruction; 0 of a Wait and of a Repeat, whose turns are runs
-/// of what it repeats.
+/// One run of an instruction, on the rank with most rows for experts; 0 of a
+/// Wait and of a Repeat, whose turns are runs of what it repeats.
 double secondsOfRun(const Times &times, const plan::Program &program,
                     const plan::Instruction &instruction);
 
@@ -25,6 +25,13 @@ bool takesCores(const Times &times, const plan::Instruction &instruction);
 /// unless moving takes the cores that compute.
 double secondsOfList(const Times &times, const plan::Program &program,
                      uint32_t list, bool isLast);
+
+/// When each instruction of a list runs: all its runs, from the list's begin.
+/// The same clock as secondsOfList; begin and end are equal of what does not
+/// run.
+std::vector<ListClock::Span> spansOfList(const Times &times,
+                                         const plan::Program &program,
+                                         uint32_t list, bool isLast);
 
 /// All runs of a list in a step; 0 of none. Adds what is not hidden of them to
 /// `exposed`.

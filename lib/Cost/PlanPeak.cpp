@@ -52,10 +52,12 @@ double partInFloat8(const plan::Plan &plan) {
 
 double peakTflopsOf(const plan::Plan &plan) {
   std::optional<Machine> machine = machineNamedBy(plan);
-  if (!machine)
-    return 0;
+  return machine ? peakTflopsOf(plan, *machine) : 0;
+}
+
+double peakTflopsOf(const plan::Plan &plan, const Machine &machine) {
   auto peakOf = [&](Arithmetic type) {
-    return machine->peak[static_cast<size_t>(type)];
+    return machine.peak[static_cast<size_t>(type)];
   };
   double part = partInFloat8(plan),
          others = peakOf(plan.compute() == plan::DType::bf16 ? Arithmetic::bf16
@@ -66,7 +68,7 @@ double peakTflopsOf(const plan::Plan &plan) {
   uint64_t ranks = 1;
   for (const plan::Axis *axis : *plan.mesh())
     ranks *= axis->size();
-  return peak * machine->share(ranks) * static_cast<double>(ranks) * 1e-12;
+  return peak * machine.share(ranks) * static_cast<double>(ranks) * 1e-12;
 }
 
 } // namespace meshwork::cost

@@ -16,6 +16,8 @@ std::optional<Machine> machineNamedBy(const plan::Plan &plan);
 /// if each product runs at the peak of its type: FP8 where it multiplies 8
 /// bits, else the plan's. What is recomputed counts among the products.
 double peakTflopsOf(const plan::Plan &plan);
+/// The same on another machine.
+double peakTflopsOf(const plan::Plan &plan, const Machine &machine);
 
 } // namespace meshwork::cost
 

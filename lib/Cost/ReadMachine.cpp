@@ -36,6 +36,8 @@ public:
     checkTogether("link.spine.nodes", "link.spine.share");
     checkTogether("link.spine.share", "link.spine.nodes");
     checkTogether("node.adapters", "link.between_nodes");
+    checkTogether("failures.hours", "storage.bandwidth");
+    checkTogether("failures.restart", "failures.hours");
     checkTiles();
     checkHostLink();
     completeRates();
@@ -191,7 +193,8 @@ private:
 };
 } // namespace
 
-MachineResult readMachine(std::string_view text, const std::string &filename) {
+MachineResult readMachine(std::string_view text, const std::string &filename,
+                          const std::vector<std::string> &overrides) {
   MachineResult result;
   if (text.size() > maxMachineBytes) {
     result.diagnostics.push_back(
@@ -203,7 +206,7 @@ MachineResult readMachine(std::string_view text, const std::string &filename) {
     return result;
   }
   spec::Document document =
-      spec::readDocument(text, filename, {}, result.diagnostics);
+      spec::readDocument(text, filename, overrides, result.diagnostics);
   if (hasErrors(result.diagnostics)) // what is missing was not read
     return result;
   Reader reader(document, filename, result);

@@ -38,15 +38,22 @@ std::optional<WholeStep> wholeStep(const plan::Plan &plan) {
   cost::MachineResult machine = machineOf(plan);
   if (!machine.machine)
     return std::nullopt;
+  return wholeStep(plan, *machine.machine,
+                   cost::machineNamedBy(plan).has_value());
+}
+
+WholeStep wholeStep(const plan::Plan &plan, const cost::Machine &machine,
+                    bool hasPeak) {
   WholeStep whole;
-  whole.machine = *machine.machine;
+  whole.machine = machine;
   whole.estimate = estimateStep(plan, whole.machine, cost::Ranks::threads);
   const StepTime &step = whole.estimate.step;
   double tokens = static_cast<double>(plan.global_batch()) * plan.sequence();
   if (step.seconds > 0) {
     whole.tokensPerSecond = tokens / step.seconds;
-    if (double peak = cost::peakTflopsOf(plan) * 1e12; peak > 0)
-      whole.mfu = plan.model_flops_per_step() / step.seconds / peak;
+    if (hasPeak)
+      whole.mfu = plan.model_flops_per_step() / step.seconds /
+                  (cost::peakTflopsOf(plan, machine) * 1e12);
   }
   whole.peakBytes = peakBytes(plan);
   whole.hostBytes = mostHostUse(plan).kept;
@@ -66,19 +73,23 @@ std::string wholeText(const plan::Plan &plan) {
   std::optional<WholeStep> whole = wholeStep(plan);
   if (!whole)
     return absl::StrCat("Estimate: none, the plan's machine is broken\n",
-                        textOf(machineOf(plan).diagnostics));
+                        meshwork::textOf(machineOf(plan).diagnostics));
+  return textOf(*whole);
+}
+
+std::string textOf(const WholeStep &whole) {
   std::string text = absl::StrCat(
-      "Estimate on ", clean(whole->machine.name), ": ",
-      timeText(whole->estimate.step.seconds), " a step, ",
-      countText(whole->tokensPerSecond), " tokens/s",
-      whole->mfu > 0 ? absl::StrCat(", MFU ", partText(whole->mfu)) : "", ", ",
-      bytesText(whole->peakBytes), " a rank",
-      whole->hostBytes > 0
-          ? absl::StrCat(" and ", bytesText(whole->hostBytes), " of the host's")
+      "Estimate on ", clean(whole.machine.name), ": ",
+      timeText(whole.estimate.step.seconds), " a step, ",
+      countText(whole.tokensPerSecond), " tokens/s",
+      whole.mfu > 0 ? absl::StrCat(", MFU ", partText(whole.mfu)) : "", ", ",
+      bytesText(whole.peakBytes), " a rank",
+      whole.hostBytes > 0
+          ? absl::StrCat(" and ", bytesText(whole.hostBytes), " of the host's")
           : "",
-      ", bubble ", whole->bubble ? partText(*whole->bubble) : "not simulated");
+      ", bubble ", whole.bubble ? partText(*whole.bubble) : "not simulated");
   std::string exposed;
-  for (const auto &[axes, seconds] : whole->exposed)
+  for (const auto &[axes, seconds] : whole.exposed)
     if (seconds > 0)
       absl::StrAppend(&exposed, exposed.empty() ? "" : ", ", clean(axes), " ",
                       timeText(seconds));

@@ -24,5 +24,12 @@ struct WholeStep {
 /// The machine's diagnostics are those of `machineOf`, without which there is
 /// nothing.
 std::optional<WholeStep> wholeStep(const plan::Plan &plan);
+/// On another machine. `mfu` divides by its peak; `hasPeak`: whether anybody
+/// named that machine.
+WholeStep wholeStep(const plan::Plan &plan, const cost::Machine &machine,
+                    bool hasPeak);
+
+/// One line: "Estimate on h100x8: 711 ms a step, ...".
+std::string textOf(const WholeStep &whole);
 
 } // namespace meshwork::explain

@@ -1,5 +1,5 @@
-// meshwork compile | import | explain | report | verify | schedule | tune |
-// checkpoint: what a user types.
+// meshwork compile | import | explain | report | simulate | verify | schedule |
+// tune | checkpoint: what a user types.
 #include "lib/Spec/Diagnostic.h"
 #include "lib/Spec/ScheduleNames.h"
 #include "runtime/io/Streams.h"
@@ -10,6 +10,7 @@
 #include "tools/meshwork/driver/Files.h"
 #include "tools/meshwork/driver/Inspect.h"
 #include "tools/meshwork/driver/Schedule.h"
+#include "tools/meshwork/driver/Simulate.h"
 #include "tools/meshwork/driver/Tokenize.h"
 #include "tools/meshwork/driver/VerifyRun.h"
 #include "tools/meshwork/driver/WriteReport.h"
@@ -45,6 +46,11 @@ constexpr const char *reportExamples = R"(Examples:
   meshwork report model.mwplan -o report.html
   meshwork-run model.mwplan --data FILE --steps 20 --trace trace.json --metrics metrics.jsonl
   meshwork report model.mwplan --trace trace.json --metrics metrics.jsonl -o report.html)";
+constexpr const char *simulateExamples = R"(Examples:
+  meshwork simulate model.mwplan
+  meshwork simulate model.mwplan --machine h200x8 --trace planned.json
+  meshwork simulate model.mwplan --set link.between_nodes.bandwidth=12.5e9 --set nodes.jitter=0.02
+  meshwork simulate model.mwplan --set failures.hours=6300 --set storage.bandwidth=100e9)";
 constexpr const char *verifyExamples = R"(Examples:
   meshwork verify model.mwplan
   meshwork verify config.json --spec spec.toml --by-running)";
@@ -164,6 +170,26 @@ CLI::App *addReport(CLI::App &app, ReportOptions &options) {
       ->add_option("-o,--output", options.output,
                    "the page to write (- is stdout)")
       ->required();
+  return command;
+}
+
+CLI::App *addSimulate(CLI::App &app, SimulateOptions &options) {
+  CLI::App *command = app.add_subcommand(
+      "simulate", "Tell what a plan's step takes on a machine, and a month");
+  command->footer(simulateExamples);
+  command->add_option("plan", options.plan, "a plan")->required();
+  command
+      ->add_option("--machine", options.machine,
+                   "the name of a machine, or a machine file (default: the "
+                   "plan's own)")
+      ->check(meshwork::cli::notEmpty());
+  command
+      ->add_option("--set", options.overrides,
+                   "override a key of the machine: section.key=value")
+      ->allow_extra_args(false);
+  command->add_option("--trace", options.trace,
+                      "write the step for ui.perfetto.dev (- is stdout)");
+  command->add_flag("--json", options.json, "one JSON object");
   return command;
 }
 
@@ -419,6 +445,8 @@ int main(int argc, char **argv) {
   addExplain(app, explainOptions);
   ReportOptions reportOptions;
   CLI::App *reporting = addReport(app, reportOptions);
+  SimulateOptions simulateOptions;
+  CLI::App *simulating = addSimulate(app, simulateOptions);
   VerifyRunOptions verifyOptions;
   bool byRunning = false;
   CLI::App *verify = addVerify(app, plan, byRunning, verifyOptions);
@@ -442,6 +470,8 @@ int main(int argc, char **argv) {
   }
   if (reporting->parsed())
     return writeReport(reportOptions);
+  if (simulating->parsed())
+    return simulatePlan(simulateOptions);
   if (schedules->parsed())
     return schedule(scheduleOptions);
   if (tokens->parsed())
