@@ -8,7 +8,7 @@ namespace meshwork::simulate {
 /// exp(R / M) M (exp(T / M) - 1), where R is what each failure costs before the
 /// work begins anew. R counts `write` too: a failure while a checkpoint is
 /// written loses one interval more, which is `write` in the mean.
-double goodputOf(const Run &run, uint64_t steps) {
+double goodputOf(const TrainingRun &run, uint64_t steps) {
   double work = static_cast<double>(steps) * run.step,
          lost = run.restart + run.read + run.write,
          taken = std::exp(lost / run.failures) * run.failures *
@@ -16,7 +16,7 @@ double goodputOf(const Run &run, uint64_t steps) {
   return work / taken;
 }
 
-Goodput bestGoodput(const Run &run) {
+Goodput bestGoodput(const TrainingRun &run) {
   // Rises up to the best number and falls behind it.
   auto least = static_cast<uint64_t>(
       std::clamp(std::ceil(run.write / run.step), 1.0, 0x1p52));

@@ -1,7 +1,7 @@
 // How much of a month a run trains whose nodes fail.
 //
-//   simulate::Run run{.step = 0.7, .copy = 0.2, .write = 30, .failures = 6e6};
-//   simulate::Goodput goodput = simulate::bestGoodput(run);
+//   simulate::TrainingRun run{.step = 0.7, .copy = 0.2, .write = 30, .failures
+//   = 6e6}; simulate::Goodput goodput = simulate::bestGoodput(run);
 //
 // Failures come at random, at a rate that does not change, to each node alike.
 // Source: J. T. Daly, Future Generation Computer Systems 22 (2006) 303-312.
@@ -12,7 +12,7 @@
 namespace meshwork::simulate {
 
 /// In seconds.
-struct Run {
+struct TrainingRun {
   double step = 0;
   double copy = 0;     // in which a checkpoint holds up training
   double write = 0;    // in which it is written beside training
@@ -28,10 +28,10 @@ struct Goodput {
 
 /// With a checkpoint after each `steps` steps. A failure loses the steps since
 /// the last checkpoint that was written to its end.
-double goodputOf(const Run &run, uint64_t steps);
+double goodputOf(const TrainingRun &run, uint64_t steps);
 
 /// With the number of steps that makes it largest. No checkpoint begins before
 /// the one before it was written.
-Goodput bestGoodput(const Run &run);
+Goodput bestGoodput(const TrainingRun &run);
 
 } // namespace meshwork::simulate

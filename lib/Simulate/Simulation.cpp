@@ -52,7 +52,7 @@ Month monthOf(const plan::Plan &plan, const cost::Machine &machine,
 
 Simulation simulate(const plan::Plan &plan, const cost::Machine &machine,
                     bool isNamed) {
-  Simulation result{explain::wholeStep(plan, machine, isNamed)};
+  Simulation result{explain::wholeStep(plan, machine, isNamed), 0, {}};
   result.plannedSeconds = explain::wholeStep(plan)->estimate.step.seconds;
   double step = result.whole.estimate.step.seconds;
   if (machine.failureHours > 0 && step > 0)

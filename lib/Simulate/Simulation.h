@@ -21,7 +21,7 @@ struct Month {
   uint64_t nodes = 0;
   double failures = 0;        // expected in a month, of all nodes
   double checkpointBytes = 0; // of all ranks together
-  Run run;
+  TrainingRun run;
   Goodput goodput;
   double steps = 0, tokens = 0; // that a month trains
 };
@@ -44,8 +44,7 @@ std::string json(const plan::Plan &plan, const Simulation &simulation);
 inline constexpr uint64_t maxTraceEvents = uint64_t{1} << 20;
 
 /// The step as `meshwork-run --trace` would write it, of one rank of each
-/// program; `explain --measured` and `report` read it. Actions of a pipeline
-/// begin where the simulation has them, and each takes its list's mean time.
+/// program. Actions of a pipeline begin where the simulation has them.
 /// Fails with invalidArgument where there would be too many events.
 absl::StatusOr<std::string> trace(const plan::Plan &plan,
                                   const Simulation &simulation);

@@ -24,7 +24,7 @@ std::string lateText(const cost::Machine &machine, uint64_t ranks) {
 
 std::string monthText(const Month &month, const cost::Machine &machine) {
   using explain::timeText;
-  const Run &run = month.run;
+  const TrainingRun &run = month.run;
   return absl::StrCat(
       "A month on ", month.nodes,
       month.nodes == 1 ? " node, which" : " nodes, each of which",

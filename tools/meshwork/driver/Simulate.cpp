@@ -50,7 +50,8 @@ machineOf(const plan::Plan &plan, const SimulateOptions &options, int &code) {
   if (!result)
     return std::nullopt;
   if (!result->machine) {
-    code = report(absl::InvalidArgumentError(textOf(result->diagnostics)));
+    std::fputs(textOf(result->diagnostics).c_str(), stderr);
+    code = badSpec;
     return std::nullopt;
   }
   std::string device = plan::EnumNameDevice(plan.device());
