@@ -52,10 +52,10 @@ double partInFloat8(const plan::Plan &plan) {
 
 double peakTflopsOf(const plan::Plan &plan) {
   std::optional<Machine> machine = machineNamedBy(plan);
-  return machine ? peakTflopsOf(plan, *machine) : 0;
+  return machine ? peakTflopsOn(plan, *machine) : 0;
 }
 
-double peakTflopsOf(const plan::Plan &plan, const Machine &machine) {
+double peakTflopsOn(const plan::Plan &plan, const Machine &machine) {
   auto peakOf = [&](Arithmetic type) {
     return machine.peak[static_cast<size_t>(type)];
   };

@@ -17,7 +17,7 @@ std::optional<Machine> machineNamedBy(const plan::Plan &plan);
 /// bits, else the plan's. What is recomputed counts among the products.
 double peakTflopsOf(const plan::Plan &plan);
 /// The same on another machine.
-double peakTflopsOf(const plan::Plan &plan, const Machine &machine);
+double peakTflopsOn(const plan::Plan &plan, const Machine &machine);
 
 } // namespace meshwork::cost
 

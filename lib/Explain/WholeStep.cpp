@@ -53,7 +53,7 @@ WholeStep wholeStep(const plan::Plan &plan, const cost::Machine &machine,
     whole.tokensPerSecond = tokens / step.seconds;
     if (hasPeak)
       whole.mfu = plan.model_flops_per_step() / step.seconds /
-                  (cost::peakTflopsOf(plan, machine) * 1e12);
+                  (cost::peakTflopsOn(plan, machine) * 1e12);
   }
   whole.peakBytes = peakBytes(plan);
   whole.hostBytes = mostHostUse(plan).kept;
