@@ -153,7 +153,7 @@ GEMMA2 = {
     **{k: v for k, v in _LLAMA.items() if k != "hidden_act"}, "model_type": "gemma2",
     "architectures": ["Gemma2ForCausalLM"], "num_hidden_layers": 3, "head_dim": 16,
     "hidden_activation": "gelu_pytorch_tanh", "tie_word_embeddings": True, "pad_token_id": PADDING,
-    "query_pre_attn_scalar": 0.5, "sliding_window": 6, "attn_logit_softcapping": 1.5, "final_logit_softcapping": 3.0,
+    "query_pre_attn_scalar": 1, "sliding_window": 6, "attn_logit_softcapping": 1.5, "final_logit_softcapping": 3.0,
 }
 
 CEREBRAS_GPT = {**GPT2, "activation_function": "gelu", "n_head": 4, "n_inner": 192, "scale_attn_weights": True,
