@@ -1,25 +1,10 @@
 // What products in chunks gain, by lib/Cost, before there are instructions.
 #pragma once
 
-#include "dialects/mesh/Mesh.h"
 #include "lib/Cost/Times.h"
-#include "passes/partition/Chunks.h"
+#include "passes/partition/ChunkedPair.h"
 
 namespace meshwork::partition {
-
-/// A collective, and the products that read what it brings or make what it
-/// sums.
-struct ChunkedPair {
-  mesh::CollectiveOpInterface moves;
-  ::llvm::SmallVector<transformer::ContractOp> products;
-  Chunks chunks;
-  /// Of the tensors that are cut or joined by copies; 0 where chunks are
-  /// neighbours.
-  uint64_t bytesCopied = 0;
-  /// That hide the collective anyway: they need nothing of it, and stand
-  /// between what it takes and what waits for it.
-  ::llvm::SmallVector<transformer::ContractOp> beside = {};
-};
 
 /// Of a pair, in seconds.
 struct ChunkGain {

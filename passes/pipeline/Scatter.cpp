@@ -1,13 +1,11 @@
 #include "passes/pipeline/Scatter.h"
 
+#include "passes/analysis/TimesOn.h"
+
 using namespace mlir;
 
 namespace meshwork::pipeline {
 namespace {
-
-std::vector<uint64_t> sizesOf(mesh::MeshAttr mesh) {
-  return {mesh.getSizes().begin(), mesh.getSizes().end()};
-}
 
 double bytesOf(RankedTensorType type) {
   return static_cast<double>(type.getNumElements()) *
@@ -19,7 +17,7 @@ Scatter::Scatter(func::FuncOp step, StringAttr stages,
                  ArrayRef<std::string> axes, const cost::Machine &machine)
     : mesh(mesh::meshOf(step)),
       stageAxis(static_cast<uint32_t>(mesh.find(stages))),
-      times(machine, sizesOf(mesh)) {
+      times(analysis::timesOn(machine, mesh)) {
   for (auto [i, axis] : llvm::enumerate(mesh.getNames()))
     if (llvm::is_contained(axes, axis.getValue()) && mesh.sizeOf(axis) > 1)
       uniform.emplace_back(static_cast<uint32_t>(i), Uniform(step, axis));

@@ -7,11 +7,6 @@ using namespace mlir;
 
 namespace meshwork::schedule {
 
-cost::Times timesOn(const cost::Machine &machine, ModuleOp module) {
-  ArrayRef<int64_t> sizes = mesh::meshOf(module).getSizes();
-  return {machine, std::vector<uint64_t>(sizes.begin(), sizes.end())};
-}
-
 Costs::Costs(const cost::Times &times, ProgramOp program,
              const plan::Program &tables)
     : times(times) {

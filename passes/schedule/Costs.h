@@ -25,7 +25,4 @@ private:
   ::llvm::DenseSet<::mlir::Operation *> onCores;
 };
 
-/// Of the mesh that `module` has.
-cost::Times timesOn(const cost::Machine &machine, ::mlir::ModuleOp module);
-
 } // namespace meshwork::schedule

@@ -13,6 +13,7 @@
 
 #include "dialects/mesh/Mesh.h"
 #include "mlir/IR/Builders.h"
+#include "passes/analysis/TimesOn.h"
 #include "passes/schedule/Passes.h"
 #include <map>
 #include <numeric>
@@ -320,7 +321,8 @@ struct OverlapPass : impl::OverlapPassBase<OverlapPass> {
     mesh::MeshAttr mesh = mesh::meshOf(getOperation());
     if (mode == spec::When::never || !mesh)
       return;
-    cost::Times times = timesOn(machine, getOperation());
+    cost::Times times =
+        analysis::timesOn(machine, mesh::meshOf(getOperation()));
     for (auto program : getOperation().getOps<ProgramOp>())
       if (failed(overlap(program, times)))
         return signalPassFailure();

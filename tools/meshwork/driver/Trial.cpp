@@ -6,9 +6,9 @@
 #include "lib/Explain/StepTime.h"
 #include "mlir/Pass/PassManager.h"
 #include "passes/analysis/SpecKey.h"
+#include "passes/analysis/TimesOn.h"
 #include "passes/codegen/plan/PlanWriter.h"
 #include "passes/pipelines/Pipelines.h"
-#include "passes/schedule/Costs.h"
 
 #include <map>
 #include <utility>
@@ -59,7 +59,8 @@ ranksOfStages(const std::vector<explain::RankWork> &ranks) {
 
 /// What the ranks run, and what `explain` would estimate for it.
 static void estimate(ModuleOp module, const spec::Spec &spec, Trial &trial) {
-  cost::Times times = schedule::timesOn(cost::machineOf(spec), module);
+  cost::Times times =
+      analysis::timesOn(cost::machineOf(spec), mesh::meshOf(module));
   std::vector<explain::RankWork> ranks;
   for (auto program : module.getOps<schedule::ProgramOp>()) {
     schedule::PackedProgram tables(program);
