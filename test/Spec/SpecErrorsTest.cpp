@@ -380,6 +380,12 @@ TEST(SpecErrors, NotSupportedNamesTheWayOut) {
   expectSetError("overlap.chunks=2", "overlap.chunks: has no meaning with "
                                      "overlap.matmul \"never\"");
   expectSetError("overlap.matmul=sometimes", "overlap.matmul: found");
+  for (const char *when : {"auto", "always"})
+    EXPECT_THAT(errorsOf(good, {"overlap.collectives=never",
+                                std::string("overlap.matmul=") + when}),
+                HasSubstr("overlap.matmul: found \"" + std::string(when) +
+                          "\" with overlap.collectives \"never\", which lets "
+                          "no chunk travel beside a product"));
   expectSetError("recompute.policy=auto",
                  "recompute.policy: \"auto\" takes what fits "
                  "expect.memory_per_rank, or the memory.capacity of "
