@@ -85,15 +85,14 @@ void MessageCollective::arrange() {
 
 absl::Status MessageCollective::run(ParallelFor parallel, CommTimes &times) {
   int64_t start = nowNs();
+  waitedNs = 0;
   for (uint32_t i = 0; i < ranks; ++i)
     if (i != index || reduces)
       pack(sends[i], staging.send.data(), parallel);
-  int64_t packed = nowNs();
   absl::Status status =
       swap(sends, staging.send.data(), receives, staging.receive.data());
   if (!status.ok())
     return status;
-  times.waitNs += nowNs() - packed;
   moveOwn(parallel);
   if (reduces)
     reduce(parallel);
@@ -102,8 +101,8 @@ absl::Status MessageCollective::run(ParallelFor parallel, CommTimes &times) {
       unpack(receives[i], staging.receive.data(), parallel);
   if (request.kind == Kind::all_reduce)
     status = spread(parallel);
-  times.moveNs += nowNs() - start;
-  times.waitNs = std::min(times.waitNs, times.moveNs);
+  times.waitNs += waitedNs;
+  times.moveNs += nowNs() - start - waitedNs;
   return status;
 }
 
@@ -112,6 +111,7 @@ absl::Status MessageCollective::swap(const std::vector<Message> &out,
                                      const std::byte *from,
                                      const std::vector<Message> &in,
                                      std::byte *to) {
+  int64_t start = nowNs();
   pending.clear();
   for (uint32_t i = 0; i < ranks; ++i) {
     if (i == index)
@@ -128,7 +128,9 @@ absl::Status MessageCollective::swap(const std::vector<Message> &out,
     if (!status.ok())
       return status;
   }
-  return world.wait(request.channel, pending, what);
+  absl::Status status = world.wait(request.channel, pending, what);
+  waitedNs += nowNs() - start;
+  return status;
 }
 
 void MessageCollective::pack(const Message &message, std::byte *memory,

@@ -51,6 +51,7 @@ private:
   std::vector<std::vector<Move>> moves; // of each index
   std::vector<Message> sends, receives; // to and from each index
   std::vector<Messages::Pending> pending;
+  int64_t waitedNs = 0; // of a run, for messages
 };
 
 } // namespace meshwork::runtime

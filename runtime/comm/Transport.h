@@ -44,9 +44,10 @@ struct CollectiveRequest {
   }
 };
 
-/// Where the time of a collective went, added to what is there.
+/// Where the time of a collective went, added to what is there. No time is in
+/// both.
 struct CommTimes {
-  int64_t waitNs = 0; // for peers to arrive
+  int64_t waitNs = 0; // for peers to arrive; between processes, for messages
   int64_t moveNs = 0; // moving and summing
 };
 

@@ -6,6 +6,7 @@
 #include "runtime/comm/MessageTransport.h"
 #include "runtime/comm/MpiMessages.h"
 #include "runtime/comm/SocketMessages.h"
+#include "runtime/machine/Clock.h"
 #include <cstdio>
 #include <cstdlib>
 #include <optional>
@@ -39,8 +40,12 @@ std::string runCase(World &world, Kind kind, uint32_t seed) {
   if (!collective.ok())
     return std::string(collective.status().message());
   CommTimes times;
+  int64_t begin = steadyNs();
   if (absl::Status status = (*collective)->run(inTwoParts, times); !status.ok())
     return std::string(status.message());
+  if (int64_t took = steadyNs() - begin; times.waitNs + times.moveNs > took)
+    return absl::StrCat("waits ", times.waitNs, " ns and moves for ",
+                        times.moveNs, " ns, but takes ", took, " ns");
   std::string text = one.firstDifference(world.rank());
   // Nobody may start the next case with this one's memory still in use.
   absl::StatusOr<uint32_t> met = transport.agree(world.rank(), 0, "a case");
