@@ -19,6 +19,8 @@ LARGEST = {"int8": 127, "int4": 7}
 SAME = 2.0 ** -24 * 2 ** 8
 GPT2 = {**configs.GPT2, "vocab_size": 131, "n_head": 4, "n_inner": 101}
 LLAMA = {**configs.LLAMA, "vocab_size": 131}
+RARE = 77  # a token
+SMALL_NORMS = {**LLAMA, "rms_norm_eps": 1e-12, "num_hidden_layers": 1}
 # Sizes that three and four ranks do not divide.
 LAYOUTS = [(LLAMA, ["dp=3"], {"stage": 2}, {}),
            (GPT2, ["dp=4"], {"stage": 3}, {"overlap": {"collectives": "always"}}),
@@ -159,6 +161,74 @@ class QuantizedGradients(Agreement):
             said.append(re.sub(r'"t\d+"', "a buffer", done.stderr.splitlines()[-1]))
         self.assertRegex(said[0], "gradient norm")
         self.assertEqual(len(set(said)), 1, said)
+
+    def one_infinite(self):
+        """(weights, ids): one token makes an activation of 2e38, which a down projection of zeros hides from the loss.
+        That projection's gradient is infinite. One sample of the first step has the token, the last."""
+        weights = {name: np.array(weight.detach().numpy()) for name, weight in self.random_weights(SMALL_NORMS).items()}
+        layer, column = "model.layers.0.", 5
+        for name in ("self_attn.o_proj.weight", "self_attn.o_proj.bias", "mlp.down_proj.weight", "mlp.down_proj.bias",
+                     "mlp.gate_proj.bias", "mlp.up_proj.bias"):
+            weights[layer + name][:] = 0
+        table, inputs = weights["model.embed_tokens.weight"], weights[layer + "post_attention_layernorm.weight"]
+        table *= 1e-3 / np.abs(table).max()
+        table[:, 0] = -1e-3
+        table[RARE] *= 1e-3
+        table[RARE, 0] = 1e-3
+        inputs[:] = 1
+        wide = 1.4e19 / np.sqrt(inputs.size)  # a norm leaves the square root of its width, where one element is all
+        for name in ("gate", "up"):
+            weights[layer + f"mlp.{name}_proj.weight"][column] = 0
+            weights[layer + f"mlp.{name}_proj.weight"][column, 0] = wide
+        ids = np.where(self.corpus == RARE, RARE + 1, self.corpus)
+        places, _ = oracle.windows(np.arange(ids.size), BATCH, SEQUENCE, 0, 0)
+        ids[int(places[-1, 5])] = RARE
+        return weights, ids
+
+    @staticmethod
+    def words_of(line, how):
+        """Without numbers of buffers and instructions."""
+        line = re.sub(r"\[\d+\]", "", re.sub(r'"t\d+"', "a buffer", line))
+        return line if how == "precision" else line.replace("is nan", "is inf").replace("holds a NaN", "holds an infinity")
+
+    def test_an_infinity_on_one_rank(self):
+        """It ends the run, or skips the step, by the words that it has without, but that its block is NaN then. They
+        name the rank and the instruction that it comes from."""
+        weights, ids = self.one_infinite()
+        init, ends, skips = self.space.save_weights(weights), [], []
+        tokens, targets = oracle.windows(ids, BATCH, SEQUENCE, 0, 0)
+        for own, isHere in ((slice(None, BATCH // 2), False), (slice(BATCH // 2, None), True)):
+            loss, gradients = oracle.gradients(SMALL_NORMS, models.weights_from(SMALL_NORMS, weights), tokens[own], targets[own])
+            most = np.abs(gradients["model.layers.0.mlp.down_proj.weight"]).max()
+            self.assertTrue(np.isfinite(loss))
+            self.assertEqual(most > 2 * np.finfo("f4").max, isHere, most)
+        for how in ("precision", "int8", "int4"):
+            plan = self.space.compile(SMALL_NORMS, self.spec(["dp=2"], {"stage": 2, "gradients": how}))
+            arguments = [plan, "--data", self.space.tokens(ids), "--data-type", "u16", "--init", init]
+            done = self.space.call("meshwork-run", *arguments, "--steps", 1)
+            self.assertEqual(done.returncode, 65, done.stderr)
+            ends.append(self.words_of(done.stderr.splitlines()[-1], how))
+            done = self.space.must("meshwork-run", *arguments, "--steps", 2, "--skip-bad-steps", 1)
+            skips.append([self.words_of(line, how) for line in done.stdout.splitlines() if "is skipped" in line])
+        self.assertRegex(ends[0], "gradient norm of step 0 is inf, its loss is 5.* an infinity in a buffer, .* on rank 1")
+        self.assertEqual(len(skips[0]), 1, skips)
+        self.assertEqual(ends, ends[:1] * 3)
+        self.assertEqual(skips, skips[:1] * 3)
+
+    def test_copies_stay_equal(self):
+        """Each of two copies writes half of a checkpoint. So a run that goes on from one has the same bits if, and
+        only if, they were equal."""
+        layouts = [(["dp=2", "fsdp=2"], {"stage": 3, "axes": ["fsdp"]}, "int8"),
+                   (["dp=2", "fsdp=2"], {"stage": 2, "axes": ["fsdp"], "reduce": "step"}, "int4")]
+        for mesh, zero, how in layouts:
+            with self.subTest(how):
+                plan = self.space.compile(LLAMA, self.spec(mesh, {**zero, "gradients": how}, compute="bf16"))
+                folder = self.space.file("")
+                whole = self.space.train(plan, self.corpus, 22)
+                self.space.train(plan, self.corpus, 20, "--checkpoint", folder)
+                resumed = self.space.train(plan, self.corpus, 22, "--resume", folder)
+                self.assertEqual(resumed.losses, whole.losses[20:])
+                self.assertEqual(resumed.weight_bytes, whole.weight_bytes)
 
     def test_resumes_with_and_without(self):
         init, folder = self.space.save_weights(self.random_weights(LLAMA)), self.space.file("")
