@@ -310,6 +310,18 @@ class Forms(unittest.TestCase):
             ("all_gather", "tp"): half, ("reduce_scatter", "tp"): half,
             ("all_reduce", "tp"): self.HEAD + self.NORM_SCALARS + 2 * NORMS})
 
+    def test_collective_matmul(self):
+        """As many bytes, in c collectives for each of sequence parallelism: all of a layer's, forward and backward."""
+        keys = ["tp=2"], "batch.global=4", 'shard.residual_sequence=["tp"]'
+        whole = self.plan(*keys)
+        for chunks in (2, 4):
+            plan = self.plan(*keys, "overlap.matmul=always", f"overlap.chunks={chunks}")
+            self.assertEqual(self.sent(plan), self.sent(whole))
+            for kind in ("all_gather", "reduce_scatter"):
+                for phase in ("forward", "backward"):
+                    self.assertEqual(self.layers(plan, kind, phase),
+                                     (chunks * 2 * LAYERS, 2 * LAYERS * self.HIDDEN // 2), (kind, phase))
+
     def test_both_utilizations(self):
         plan = self.plan(["dp=2"])
         self.space.must("meshwork-run", "f.mwplan", "--data", "README.md", "--tokenizer", "bytes", "--steps", 1,
