@@ -9,6 +9,8 @@ LAYOUTS = {
     "one": ({"dp": 1}, {}),
     "dp2": ({"dp": 2}, {}),
     "tp2-sp": ({"tp": 2}, {"shard": {"residual_sequence": ["tp"]}}),
+    "tp2-chunks": ({"tp": 2}, {"shard": {"residual_sequence": ["tp"]},
+                               "overlap": {"collectives": "always", "matmul": "always", "chunks": 2}}),
     "zero1": ({"dp": 2}, {"zero": {"stage": 1}}),
     "zero3": ({"dp": 2}, {"zero": {"stage": 3}}),
     "zero1-offloaded": ({"dp": 2}, {"zero": {"stage": 1}, "recompute": {"policy": "offload"},
@@ -49,9 +51,9 @@ COMPARED = {
     # Weights are cast once a step, by launches of their own; tile kernels also find maxima.
     "llama-30m-delayed": {"from": "llama-30m", "precisions": ["fp8-delayed"],
                           "sections": {"precision": {"weight_casts": "step"}}},
-    # Weights travel as i8, which kernels make and make wide again.
+    # Weights travel as i8, gradients as pairs of 4 bits, which kernels make and make wide again.
     "llama-30m-int8": {"from": "llama-30m", "axes": {"dp": 2}, "micro": 1, "precisions": ["f32"], "options": ["--share-gpu"],
-                       "sections": {"zero": {"stage": 3, "weights": "int8"}}},
+                       "sections": {"zero": {"stage": 3, "weights": "int8", "gradients": "int4"}}},
     # Experts: on one rank, and on two that send each other tokens, in as many rounds as it takes.
     "mixtral": {"from": "mixtral", "changes": MIXTURE, "precisions": ["bf16", "f32"],
                 "sections": {"experts": {"capacity": 1.0}}},
