@@ -28,82 +28,140 @@ Bodies::Key Bodies::keyOf(const Choice &body, uint32_t microbatches) const {
           microbatches};
 }
 
+Bodies::Key Bodies::keyOf(const Choice &choice) const {
+  return keyOf(bodyOf(choice),
+               globalOfBody(choice, global) / (choice.ep * choice.micro));
+}
+
+size_t Bodies::of(const Choice &choice) const {
+  return known.at(keyOf(choice));
+}
+
 void Bodies::add(const Choice &choice, size_t which) {
-  Choice body = bodyOf(choice);
-  uint32_t ofStep = globalOfBody(choice, global);
-  auto [at, isNew] = known.try_emplace(
-      keyOf(body, ofStep / (body.ep * body.micro)), all.size());
+  auto [at, isNew] = known.try_emplace(keyOf(choice), all.size());
   if (isNew)
-    all.push_back({body, ofStep, {}, std::nullopt});
+    all.push_back(
+        {bodyOf(choice), globalOfBody(choice, global), {}, std::nullopt});
   all[at->second].members.push_back(which);
 }
 
+std::vector<Choice> Bodies::onFewerRanks(const Choice &body) const {
+  std::vector<Choice> fewer;
+  if (body.tp > 1) {
+    fewer.push_back(body);
+    fewer.back().tp /= primeOf(body.tp);
+    fewer.back().sequenceParallel &= fewer.back().tp > 1;
+  }
+  if (body.cp > 1) {
+    fewer.push_back(body);
+    fewer.back().cp /= primeOf(body.cp);
+    if (fewer.back().cp == 1)
+      fewer.back().method = fewer.back().layout = {};
+  }
+  return fewer;
+}
+
 /// Bodies that should do no more for a token.
-std::vector<Choice> Bodies::simplerOf(const Choice &body) const {
-  std::vector<Choice> simpler;
-  auto add = [&](auto change) {
+std::vector<size_t> Bodies::simplerThan(size_t which) const {
+  const Choice &body = all[which].body;
+  std::vector<Choice> simpler = onFewerRanks(body);
+  for (Choice one : onFewerRanks(body)) { // with as many tokens on a rank
+    uint32_t part = body.tp * body.cp / (one.tp * one.cp);
+    one.micro /= part;
+    if (body.micro % part == 0)
+      simpler.push_back(one);
+  }
+  simpler.push_back(body); // one microbatch adds up nothing
+  simpler.push_back(body);
+  simpler.back().micro *= 2;
+  if (body.recompute == "full" || body.recompute == "selective") {
     simpler.push_back(body);
-    change(simpler.back());
-  };
-  std::string_view recompute = body.recompute;
-  if (recompute == "full")
-    add([](Choice &one) { one.recompute = "selective"; });
-  if (recompute == "selective")
-    add([](Choice &one) { one.recompute = "none"; });
-  add([](Choice &one) { one.micro *= 2; });
-  if (body.tp > 1)
-    add([](Choice &one) {
-      one.tp /= primeOf(one.tp);
-      one.sequenceParallel &= one.tp > 1;
-    });
-  if (body.cp > 1)
-    add([](Choice &one) {
-      one.cp /= primeOf(one.cp);
-      if (one.cp == 1)
-        one.method = one.layout = {};
-    });
-  return simpler;
+    simpler.back().recompute = body.recompute == "full" ? "selective" : "none";
+  }
+  return find(which, simpler);
 }
 
-double Bodies::keptOfLayer(size_t which) const {
+/// Those of them that some choice has, with as many microbatches or with one.
+std::vector<size_t> Bodies::find(size_t which,
+                                 const std::vector<Choice> &bodies) const {
   const OfBody &one = all[which];
-  if (one.measured)
-    return one.measured->keptOfLayer;
-  if (one.body.micro == 1)
-    return 0;
-  Choice smaller = one.body;
-  uint32_t parts = primeOf(smaller.micro);
-  smaller.micro /= parts;
-  uint32_t microbatches = one.global / (one.body.ep * one.body.micro);
-  auto found = known.find(keyOf(smaller, microbatches));
-  return found == known.end() ? 0 : parts * keptOfLayer(found->second);
+  uint32_t most = one.global / (one.body.ep * one.body.micro);
+  std::vector<size_t> found;
+  for (const Choice &body : bodies)
+    for (uint32_t microbatches = 1; microbatches <= most; ++microbatches)
+      if (auto at = known.find(keyOf(body, microbatches));
+          at != known.end() && at->second != which)
+        found.push_back(at->second);
+  return found;
 }
 
-size_t Bodies::simplest(size_t which) const {
-  const OfBody &one = all[which];
-  uint32_t microbatches = one.global / (one.body.ep * one.body.micro);
-  for (const Choice &simpler : simplerOf(one.body))
-    if (auto found = known.find(keyOf(simpler, microbatches));
-        found != known.end())
-      return simplest(found->second);
-  return which;
+static double ranksOf(const Choice &body) {
+  return double{1} * body.tp * body.cp;
 }
 
-double Bodies::rankSeconds(size_t which) {
-  least.resize(all.size(), -1);
-  if (least[which] >= 0)
-    return least[which];
+/// Kept bytes are in proportion to sequences, and ranks share them at best.
+double Bodies::keptOfLayer(size_t which) {
+  kept.resize(all.size(), -1);
+  if (kept[which] >= 0)
+    return kept[which];
   const OfBody &one = all[which];
-  double seconds = 0;
+  kept[which] = 0;
   if (one.measured && one.measured->status == Costed::done)
-    seconds =
-        one.measured->seconds * one.body.cp * one.body.tp / one.body.micro;
-  uint32_t microbatches = one.global / (one.body.ep * one.body.micro);
-  for (const Choice &simpler : simplerOf(one.body))
-    if (auto found = known.find(keyOf(simpler, microbatches));
-        seconds == 0 && found != known.end())
-      least[which] = std::max(least[which], rankSeconds(found->second));
-  return least[which] = std::max({least[which], seconds, 0.0});
+    return kept[which] = one.measured->keptOfLayer;
+  std::vector<Choice> less = onFewerRanks(one.body);
+  if (one.body.micro > 1) {
+    less.push_back(one.body);
+    less.back().micro /= primeOf(one.body.micro);
+  }
+  less.push_back(one.body);
+  double most = 0;
+  for (size_t other : find(which, less)) {
+    const Choice &body = all[other].body;
+    most = std::max(most, keptOfLayer(other) * one.body.micro / body.micro *
+                              ranksOf(body) / ranksOf(one.body));
+  }
+  return kept[which] = most;
+}
+
+void Bodies::findRoots() {
+  using Size = std::tuple<double, int64_t, uint32_t>;
+  auto sizeOf = [&](size_t which, int64_t sign) {
+    const Choice &body = all[which].body;
+    return Size(ranksOf(body), sign * body.micro, all[which].global / body.ep);
+  };
+  for (int64_t sign : {1, -1}) { // the smallest microbatch, and the largest
+    std::map<std::pair<uint32_t, Word>, size_t> first;
+    for (size_t i = 0; i < all.size(); ++i) {
+      auto [at, isNew] =
+          first.try_emplace({all[i].body.ep, all[i].body.recompute}, i);
+      if (!isNew && sizeOf(i, sign) < sizeOf(at->second, sign))
+        at->second = i;
+    }
+    for (const auto &[key, which] : first)
+      if (std::find(rootBodies.begin(), rootBodies.end(), which) ==
+          rootBodies.end())
+        rootBodies.push_back(which);
+  }
+}
+
+Bodies::Seconds Bodies::rankSeconds(size_t which) {
+  least.resize(all.size());
+  if (least[which])
+    return *least[which];
+  const OfBody &one = all[which];
+  Seconds most;
+  if (one.measured && one.measured->status == Costed::done) {
+    double share = ranksOf(one.body) / one.body.micro,
+           seconds = one.measured->seconds();
+    most = {seconds * share, (seconds - one.measured->exposed) * share};
+  } else
+    for (size_t other : simplerThan(which)) {
+      Seconds known = rankSeconds(other);
+      most.all = std::max(most.all, known.all);
+      most.unexposed = std::max(most.unexposed, known.unexposed);
+    }
+  least[which] = most;
+  return most;
 }
 
 } // namespace meshwork::tune

@@ -23,6 +23,8 @@ public:
   explicit Bodies(uint32_t global) : global(global) {}
 
   void add(const Choice &choice, size_t which);
+  /// The body of a choice that was added.
+  size_t of(const Choice &choice) const;
   size_t size() const { return all.size(); }
   const OfBody &operator[](size_t which) const { return all[which]; }
 
@@ -31,15 +33,27 @@ public:
   /// Recompute adds work; a rank's part of a larger microbatch, or with fewer
   /// ranks beside it, is computed no slower for each of its tokens, and moves
   /// no more.
-  double rankSeconds(size_t which);
+  struct Seconds {
+    double all = 0;
+    double unexposed = 0; // without what ranks wait for
+
+    double of(const Choice &choice) const {
+      return choice.zeroStage == 3 ? unexposed : all;
+    }
+  };
+  Seconds rankSeconds(size_t which);
   /// What a layer keeps at least: as measured, or in proportion to a smaller
-  /// microbatch that was; 0 where none was.
-  double keptOfLayer(size_t which) const;
-  /// The one that tells of it and of most others: what does least for a token.
-  size_t simplest(size_t which) const;
+  /// microbatch, or one on fewer ranks, that was; 0 where none was.
+  double keptOfLayer(size_t which);
+  /// What tells most of others: of each recompute, those on the fewest ranks
+  /// with the smallest microbatch and with the largest.
+  const std::vector<size_t> &roots() const { return rootBodies; }
+  /// To be called when all choices were added.
+  void findRoots();
   void note(size_t which, Body body) {
     all[which].measured = std::move(body);
-    least.assign(all.size(), -1);
+    least.assign(all.size(), std::nullopt);
+    kept.assign(all.size(), -1);
   }
 
 private:
@@ -47,12 +61,18 @@ private:
   using Key = std::tuple<uint32_t, uint32_t, uint32_t, uint32_t, bool, Word,
                          Word, Word, Word, uint32_t>;
   Key keyOf(const Choice &body, uint32_t microbatches) const;
-  std::vector<Choice> simplerOf(const Choice &body) const;
+  Key keyOf(const Choice &choice) const;
+  std::vector<Choice> onFewerRanks(const Choice &body) const;
+  std::vector<size_t> simplerThan(size_t which) const;
+  std::vector<size_t> find(size_t which,
+                           const std::vector<Choice> &bodies) const;
 
   uint32_t global;
   std::vector<OfBody> all;
+  std::vector<size_t> rootBodies;
   std::map<Key, size_t> known;
-  std::vector<double> least; // rankSeconds(), below 0: not known yet
+  std::vector<std::optional<Seconds>> least; // nothing: not known yet
+  std::vector<double> kept;                  // below 0: likewise
 };
 
 } // namespace meshwork::tune

@@ -29,25 +29,60 @@ uint32_t globalOfBody(const Choice &choice, uint32_t global) {
   return choice.ep * choice.micro * (isSingle(choice, global) ? 1 : 2);
 }
 
-Body measureBody(const Facts &facts, const spec::Spec &spec) {
+namespace {
+/// Of `layers` layers, of which few and more were compiled.
+class Extended {
+public:
+  Extended(const Compiled &few, const Compiled &more, int64_t layers)
+      : few(few), more(more), layers(layers) {}
+
+  /// What one layer adds.
+  template <typename Of> double slope(Of of) const {
+    return std::max(0.0, of(more) - of(few)) / (moreLayers - fewLayers);
+  }
+  template <typename Of> double whole(Of of) const {
+    return of(more) + slope(of) * static_cast<double>(layers - moreLayers);
+  }
+
+private:
+  const Compiled &few, &more;
+  int64_t layers;
+};
+
+double forwardOf(const Compiled &one) { return one.forward; }
+double backwardOf(const Compiled &one) { return one.backward; }
+double exposedOf(const Compiled &one) { return one.exposed; }
+double updateOf(const Compiled &one) { return one.update; }
+double passingBytes(const Compiled &one) {
+  return static_cast<double>(one.costed.bytes) -
+         static_cast<double>(one.storedBytes);
+}
+} // namespace
+
+Body measureBody(const Facts &facts, const spec::Spec &spec, uint32_t ranks) {
   bool isEven = facts.kinds == 1 && facts.layers > moreLayers;
-  Compiled more =
-      compileShallow(facts.text, spec, isEven ? moreLayers : facts.layers);
-  Body body{more.costed.status, more.costed.why, more.secondsOfMicrobatch};
+  Compiled more = compileShallow(facts.text, spec,
+                                 isEven ? moreLayers : facts.layers, ranks);
+  Body body{more.costed.status, more.costed.why};
+  body.forward = more.forward;
+  body.backward = more.backward;
+  body.exposed = more.exposed;
+  body.update = more.update;
   if (!isEven || body.status != Costed::done)
     return body;
-  Compiled few = compileShallow(facts.text, spec, fewLayers);
-  constexpr auto between = static_cast<double>(moreLayers - fewLayers);
-  double ofLayer =
-      (more.secondsOfMicrobatch - few.secondsOfMicrobatch) / between;
-  body.seconds += ofLayer * static_cast<double>(facts.layers - moreLayers);
-  auto grown = [&](uint64_t Compiled::*stored) {
-    return static_cast<double>(more.*stored) - static_cast<double>(few.*stored);
-  };
-  double bytes = static_cast<double>(more.costed.bytes) -
-                 static_cast<double>(few.costed.bytes);
-  body.keptOfLayer =
-      std::max(0.0, (bytes - grown(&Compiled::storedBytes)) / between);
+  Compiled few = compileShallow(facts.text, spec, fewLayers, ranks);
+  Extended of(few, more, facts.layers);
+  body.isEven = true;
+  body.forward = of.whole(forwardOf);
+  body.backward = of.whole(backwardOf);
+  body.exposed = std::min(of.whole(exposedOf), body.seconds());
+  body.update = of.whole(updateOf);
+  body.forwardOfLayer = of.slope(forwardOf);
+  body.backwardOfLayer = of.slope(backwardOf);
+  body.updateOfLayer = of.slope(updateOf);
+  body.keptOfLayer = of.slope(passingBytes);
+  body.otherBytes =
+      std::max(0.0, passingBytes(more) - moreLayers * body.keptOfLayer);
   return body;
 }
 

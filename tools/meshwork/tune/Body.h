@@ -13,10 +13,25 @@ namespace meshwork::tune {
 struct Body {
   Costed::Status status = Costed::broken;
   std::string why;
-  double seconds = 0; // of all layers, forward and backward
+  double forward = 0, backward = 0; // seconds of a microbatch, all layers
+  /// Of these, what the rank waits for: it may be less where weights are
+  /// gathered, too, since other things run beside it then.
+  double exposed = 0;
+  double update = 0; // seconds of a step, nothing being split
+  /// Whether all layers are alike, so that the figures of one are known; else
+  /// they are 0.
+  bool isEven = false;
+  double forwardOfLayer = 0, backwardOfLayer = 0, updateOfLayer = 0;
   /// Bytes of a layer, without what it stores of parameters: what forward keeps
-  /// for backward. 0 where nobody knows.
+  /// for backward.
   double keptOfLayer = 0;
+  double otherBytes = 0; // beside these and what is stored, at the peak
+
+  double seconds() const { return forward + backward; }
+  /// What a choice takes at least of them.
+  double seconds(const Choice &choice) const {
+    return choice.zeroStage == 3 ? seconds() - exposed : seconds();
+  }
 };
 
 /// JSON, both ways; reading gives a broken one for what is none.
@@ -29,7 +44,8 @@ Choice bodyOf(const Choice &choice);
 /// else two, which stand for many.
 uint32_t globalOfBody(const Choice &choice, uint32_t global);
 
-/// Compiles it; `spec` is that of the body.
-Body measureBody(const Facts &facts, const spec::Spec &spec);
+/// Compiles it; `spec` is that of the body. It computes as slowly as the
+/// slowest of `ranks`, which share their nodes.
+Body measureBody(const Facts &facts, const spec::Spec &spec, uint32_t ranks);
 
 } // namespace meshwork::tune

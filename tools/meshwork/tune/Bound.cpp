@@ -10,10 +10,6 @@
 namespace meshwork::tune {
 namespace {
 
-/// How far the work of a body may lie above that of the same layers in a plan:
-/// where stages end, or weights are gathered, other things run together.
-constexpr double margin = 0.03;
-
 double rateOf(const std::array<double, cost::numArithmetics> &rates,
               const spec::Spec &spec) {
   double rate = rates[static_cast<size_t>(spec.compute == spec::Type::f32
@@ -34,8 +30,7 @@ double momentsOf(const spec::Spec &spec) {
 } // namespace
 
 Bound::Bound(const spec::Spec &spec, const Facts &facts)
-    : parameters(facts.parameters), layers(facts.layers),
-      global(spec.batch.global) {
+    : parameters(facts.parameters), ofStep(spec.batch.global) {
   cost::Machine machine = cost::machineOf(spec);
   double share = machine.share(spec.numRanks());
   double attention =
@@ -62,7 +57,7 @@ static double timesOfPipeline(double microbatches, double stages) {
 
 double Bound::microbatches(const Choice &choice) const {
   return std::max(
-      1.0, global / static_cast<double>(choice.dataParallel() * choice.micro));
+      1.0, ofStep / static_cast<double>(choice.dataParallel() * choice.micro));
 }
 
 /// Of stages that take `ofMicrobatch` together. Those of the other schedules
@@ -80,33 +75,19 @@ double Bound::seconds(const Choice &choice) const {
   return ofPipeline(choice, ofSequence * choice.micro * choice.ep / ranks);
 }
 
-double Bound::seconds(const Choice &choice, double rankSeconds) const {
-  return std::max(seconds(choice), (1 - margin) * rankSeconds * global /
-                                       static_cast<double>(choice.ranks()));
-}
-
-double Bound::seconds(const Choice &choice, const Body &body) const {
-  return std::max(seconds(choice),
-                  (1 - margin) * ofPipeline(choice, body.seconds));
-}
-
-/// A schedule has at least half as many microbatches under way as stages, or
-/// all of them, on some rank.
-double Bound::bytes(const Choice &choice, const Body &body) const {
-  double kept = body.keptOfLayer * static_cast<double>(layers);
-  if (choice.pp > 1)
-    kept *= std::min(microbatches(choice), choice.pp / 2.0) / choice.pp;
-  return bytes(choice) + (1 - margin) * kept;
-}
-
 double Bound::bytes(const Choice &choice) const {
-  double ofRank = parameters / (double{1} * choice.pp * choice.tp * choice.ep);
+  return storedBytes(choice, parameters / choice.pp);
+}
+
+double Bound::storedBytes(const Choice &choice, double some) const {
+  double ofRank = some / (double{1} * choice.tp * choice.ep);
   double parts = double{1} * choice.dp * choice.cp;
   auto of = [&](double bytes, int splitFrom) {
     return bytes * ofRank / (choice.zeroStage >= splitFrom ? parts : 1);
   };
-  bool sumsWhole = std::string_view(choice.reduce) == "step";
-  return of(weights, 3) + of(states, 1) + of(gradients, sumsWhole ? 4 : 2);
+  bool sumsWhole = choice.reduce == "step";
+  return of(weights, choice.gathered == "keep" ? 4 : 3) + of(states, 1) +
+         of(gradients, sumsWhole ? 4 : 2);
 }
 
 } // namespace meshwork::tune

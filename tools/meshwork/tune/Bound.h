@@ -5,7 +5,6 @@
 
 #include "lib/Cost/Machine.h"
 #include "lib/Spec/Spec.h"
-#include "tools/meshwork/tune/Body.h"
 #include "tools/meshwork/tune/Choice.h"
 #include "tools/meshwork/tune/Facts.h"
 
@@ -22,23 +21,19 @@ public:
   /// Bytes of the rank that needs most: weights, gradients and what the
   /// optimizer keeps, shared evenly.
   double bytes(const Choice &choice) const;
-  /// Of a choice whose ranks need at least so many seconds for a sequence
-  /// (Bodies::rankSeconds).
-  double seconds(const Choice &choice, double rankSeconds) const;
-  /// The same once its body was compiled: what a rank computes and moves within
-  /// a layer, and what its layers keep, without what else it moves.
-  double seconds(const Choice &choice, const Body &body) const;
-  double bytes(const Choice &choice, const Body &body) const;
+
+  double global() const { return ofStep; }
+  double microbatches(const Choice &choice) const;
+  /// Seconds of a step, if all stages together take so many for a microbatch.
+  double ofPipeline(const Choice &choice, double ofMicrobatch) const;
+  /// Of so many of the model's parameters, on each rank that has a part.
+  double storedBytes(const Choice &choice, double parameters) const;
 
 private:
-  double microbatches(const Choice &choice) const;
-  double ofPipeline(const Choice &choice, double ofMicrobatch) const;
-
   double ofSequence; // seconds of one on one rank
   double parameters;
   double weights, states, gradients; // bytes of a parameter
-  int64_t layers;
-  uint32_t global;
+  uint32_t ofStep;                   // sequences
 };
 
 } // namespace meshwork::tune

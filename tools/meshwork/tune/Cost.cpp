@@ -1,6 +1,7 @@
 #include "tools/meshwork/tune/Cost.h"
 
 #include "dialects/transformer/StepFunctions.h"
+#include "lib/Cost/OfPlan.h"
 #include "lib/Explain/Memory.h"
 #include "lib/Explain/RankWork.h"
 #include "lib/Explain/WholeStep.h"
@@ -50,15 +51,51 @@ std::optional<std::vector<char>> planOf(driver::Model &model,
   return std::move(*file);
 }
 
-/// Of the lists that each microbatch runs; the mean of a step.
-double secondsOfMicrobatch(const plan::Plan &plan,
-                           const explain::Estimate &estimate) {
-  std::vector<explain::RankWork> work = explain::workOfPlan(plan);
-  double sum = 0;
-  for (const explain::Estimate::OfList &list : estimate.lists)
-    if (plan::isOfMicrobatch(work.front().lists[list.list].kind))
-      sum += list.seconds;
-  return sum / static_cast<double>(std::max<uint64_t>(plan.microbatches(), 1));
+/// What a rank takes to compute something, with so many of them.
+double slownessOf(const cost::Machine &machine, uint64_t ranks) {
+  constexpr double manyBytes = 1e18; // beside which a launch is nothing
+  return cost::Times(machine, {ranks}).instruction({}, 0, manyBytes);
+}
+
+/// A machine whose rank, of `own`, computes as one of `all` does: the slowest
+/// of more nodes, which shares its node with more ranks.
+cost::Machine amongRanks(cost::Machine machine, uint64_t own, uint64_t all) {
+  double slower = slownessOf(machine, all) / slownessOf(machine, own);
+  for (auto *rates : {&machine.flops, &machine.attention, &machine.gradient})
+    for (double &rate : *rates)
+      rate /= slower;
+  machine.memory /= slower;
+  machine.kernels /= slower;
+  return machine;
+}
+
+/// One run of a list that is not the last of its step, which moves gradients,
+/// too: by which two runs take longer than one.
+double secondsOfRun(const cost::Times &times, const plan::Program &program,
+                    uint32_t list, double &exposed) {
+  cost::Exposed one, two;
+  double seconds = cost::secondsOfStep(times, program, list, 2, &two) -
+                   cost::secondsOfStep(times, program, list, 1, &one);
+  for (const auto &[axes, waited] : two)
+    exposed += waited - one[axes];
+  return seconds;
+}
+
+/// Of the lists that each microbatch runs, and of the update.
+void tellLists(const plan::Plan &plan, const cost::Machine &machine,
+               Compiled &compiled) {
+  cost::Times times = explain::timesOn(plan, machine, cost::Ranks::threads);
+  const plan::Program &program = *plan.programs()->Get(0);
+  explain::RankWork work = explain::workOf(program);
+  for (uint32_t list = 0; list < work.lists.size(); ++list) {
+    plan::ListKind kind = work.lists[list].kind;
+    if (kind == plan::ListKind::update)
+      compiled.update += cost::secondsOfList(times, program, list, true);
+    else if (plan::isOfMicrobatch(kind))
+      (kind == plan::ListKind::forward ? compiled.forward
+                                       : compiled.backward) +=
+          secondsOfRun(times, program, list, compiled.exposed);
+  }
 }
 
 uint64_t storedBytes(const plan::Program &program) {
@@ -84,7 +121,7 @@ void tell(const explain::WholeStep &whole, Costed &costed) {
 } // namespace
 
 Compiled compileShallow(const std::string &text, const spec::Spec &given,
-                        int64_t layers) {
+                        int64_t layers, uint32_t ranks) {
   Compiled compiled;
   Costed &costed = compiled.costed;
   spec::Spec spec = given;
@@ -105,15 +142,15 @@ Compiled compileShallow(const std::string &text, const spec::Spec &given,
   const plan::Plan &plan = *plan::GetPlan(file->data() + plan::frameBytes);
   if (auto whole = explain::wholeStep(plan)) {
     tell(*whole, costed);
-    compiled.secondsOfMicrobatch =
-        secondsOfMicrobatch(plan, whole->estimate.programs.front());
+    tellLists(plan, amongRanks(whole->machine, spec.numRanks(), ranks),
+              compiled);
     compiled.storedBytes = storedBytes(*plan.programs()->Get(0));
   }
   return compiled;
 }
 
 Costed costOf(const std::string &text, const spec::Spec &spec) {
-  return compileShallow(text, spec, INT64_MAX).costed;
+  return compileShallow(text, spec, INT64_MAX, spec.numRanks()).costed;
 }
 
 } // namespace meshwork::tune

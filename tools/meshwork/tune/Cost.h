@@ -13,12 +13,16 @@ Costed costOf(const std::string &text, const spec::Spec &spec);
 
 struct Compiled {
   Costed costed;
-  double secondsOfMicrobatch = 0; // forward and backward; of one stage
-  uint64_t storedBytes = 0;       // what always lives; of the first rank
+  double forward = 0, backward = 0; // seconds of a microbatch; of one stage
+  double exposed = 0;               // of these, by what moves
+  double update = 0;                // seconds of a step
+  uint64_t storedBytes = 0;         // what always lives; of the first rank
 };
 /// The same of the model with so many of its layers.
+///   ranks  how many there are beside those of `spec`: the seconds of lists
+///          are those of the slowest, which shares its node with others
 Compiled compileShallow(const std::string &text, const spec::Spec &spec,
-                        int64_t layers);
+                        int64_t layers, uint32_t ranks);
 
 /// Reads a model, in a child whose time and memory are bounded by the size of
 /// its text, and looks at one sequence of its step. Messages go to stderr; an

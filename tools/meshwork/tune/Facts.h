@@ -13,8 +13,12 @@ struct Facts {
   double flops = 0, attentionFlops = 0;
   double parameters = 0;        // trained elements, tied ones once
   double parametersOfLayer = 0; // of the largest one
-  int64_t layers = 0;           // that the model declares
-  int64_t kinds = 0;            // of layers; 0: they are no chain
+  double leastOfLayer = 0;      // parameters of the smallest one
+  /// Model flops of each layer, of one sequence, with the head in the last one:
+  /// what balances stages (passes/pipeline/Stages.h).
+  std::vector<double> flopsOfLayers;
+  int64_t layers = 0; // that the model declares
+  int64_t kinds = 0;  // of layers; 0: they are no chain
   bool hasExperts = false, hasAttention = false;
 };
 

@@ -41,15 +41,18 @@ static Costed::Status statusIn(const json::Object &object) {
 }
 
 std::string toJson(const Facts &facts) {
-  return textOf(json::Object{{"text", json::fixUTF8(facts.text)},
-                             {"flops", facts.flops},
-                             {"attention_flops", facts.attentionFlops},
-                             {"parameters", facts.parameters},
-                             {"parameters_of_layer", facts.parametersOfLayer},
-                             {"layers", facts.layers},
-                             {"kinds", facts.kinds},
-                             {"experts", facts.hasExperts},
-                             {"attention", facts.hasAttention}});
+  return textOf(
+      json::Object{{"text", json::fixUTF8(facts.text)},
+                   {"flops", facts.flops},
+                   {"attention_flops", facts.attentionFlops},
+                   {"parameters", facts.parameters},
+                   {"parameters_of_layer", facts.parametersOfLayer},
+                   {"least_of_layer", facts.leastOfLayer},
+                   {"flops_of_layers", json::Array(facts.flopsOfLayers)},
+                   {"layers", facts.layers},
+                   {"kinds", facts.kinds},
+                   {"experts", facts.hasExperts},
+                   {"attention", facts.hasAttention}});
 }
 
 Facts factsFromJson(const std::string &text) {
@@ -62,6 +65,10 @@ Facts factsFromJson(const std::string &text) {
   facts.layers = object.getInteger("layers").value_or(0);
   facts.kinds = object.getInteger("kinds").value_or(0);
   facts.parametersOfLayer = number(object, "parameters_of_layer");
+  facts.leastOfLayer = number(object, "least_of_layer");
+  if (const json::Array *all = object.getArray("flops_of_layers"))
+    for (const json::Value &one : *all)
+      facts.flopsOfLayers.push_back(one.getAsNumber().value_or(0));
   facts.hasExperts = object.getBoolean("experts").value_or(false);
   facts.hasAttention = object.getBoolean("attention").value_or(false);
   return facts;
@@ -104,14 +111,32 @@ Costed costedFromJson(const std::string &text) {
 std::string toJson(const Body &body) {
   return textOf(json::Object{{"status", static_cast<int>(body.status)},
                              {"why", json::fixUTF8(body.why)},
-                             {"seconds", body.seconds},
-                             {"kept_of_layer", body.keptOfLayer}});
+                             {"forward", body.forward},
+                             {"backward", body.backward},
+                             {"exposed", body.exposed},
+                             {"update", body.update},
+                             {"is_even", body.isEven},
+                             {"forward_of_layer", body.forwardOfLayer},
+                             {"backward_of_layer", body.backwardOfLayer},
+                             {"update_of_layer", body.updateOfLayer},
+                             {"kept_of_layer", body.keptOfLayer},
+                             {"other_bytes", body.otherBytes}});
 }
 
 Body bodyFromJson(const std::string &text) {
   json::Object object = objectOf(text);
-  return {statusIn(object), word(object, "why"), number(object, "seconds"),
-          number(object, "kept_of_layer")};
+  Body body{statusIn(object), word(object, "why")};
+  body.forward = number(object, "forward");
+  body.backward = number(object, "backward");
+  body.exposed = number(object, "exposed");
+  body.update = number(object, "update");
+  body.isEven = object.getBoolean("is_even").value_or(false);
+  body.forwardOfLayer = number(object, "forward_of_layer");
+  body.backwardOfLayer = number(object, "backward_of_layer");
+  body.updateOfLayer = number(object, "update_of_layer");
+  body.keptOfLayer = number(object, "kept_of_layer");
+  body.otherBytes = number(object, "other_bytes");
+  return body;
 }
 
 } // namespace meshwork::tune

@@ -1,6 +1,7 @@
 #include "dialects/transformer/Facts.h"
 #include "dialects/transformer/StepFunctions.h"
 #include "dialects/transformer/Transformer.h"
+#include "passes/pipeline/Stages.h"
 #include "passes/verify/SmallModel.h"
 #include "tools/meshwork/driver/Files.h"
 #include "tools/meshwork/driver/Guard.h"
@@ -33,6 +34,9 @@ void countParameters(ModuleOp module, Facts &facts) {
   facts.kinds = verify::countKinds(loss);
   for (auto [layer, elements] : ofLayers)
     facts.parametersOfLayer = std::max(facts.parametersOfLayer, elements);
+  facts.leastOfLayer = facts.parametersOfLayer;
+  for (auto [layer, elements] : ofLayers)
+    facts.leastOfLayer = std::min(facts.leastOfLayer, elements);
 }
 
 /// Of a step of one sequence, after autodiff.
@@ -40,6 +44,8 @@ void countFlops(ModuleOp module, Facts &facts) {
   auto microbatch = transformer::microbatchOf(module);
   if (!microbatch)
     return;
+  SmallVector<double> ofLayers = pipeline::LayersOfOps(microbatch).flops();
+  facts.flopsOfLayers.assign(ofLayers.begin(), ofLayers.end());
   microbatch.walk([&](transformer::FactorOpInterface op) {
     auto flops = static_cast<double>(op.getFlops());
     bool isAttention =

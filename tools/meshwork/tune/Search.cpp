@@ -2,6 +2,7 @@
 
 #include "lib/Cost/OfSpec.h"
 #include "tools/meshwork/tune/Bodies.h"
+#include "tools/meshwork/tune/BodyBound.h"
 #include "tools/meshwork/tune/Cost.h"
 #include "tools/meshwork/tune/Meter.h"
 #include "tools/meshwork/tune/Workers.h"
@@ -29,6 +30,7 @@ public:
     while (!meter.isInterrupted() && (startNext() || !workers.isIdle()))
       if (std::optional<Workers::Finished> one = workers.wait())
         note(*one);
+    tryUnlayered();
     tryNearest();
     finish();
     return std::move(found);
@@ -46,6 +48,7 @@ private:
     double bound;
     bool isBody;
     size_t which;
+    bool isTight = true; // of a choice: its schedule has been simulated
     bool operator>(const Node &other) const {
       return std::tie(bound, isBody, which) >
              std::tie(other.bound, other.isBody, other.which);
@@ -58,6 +61,10 @@ private:
     if (!plain)
       return;
     bounds.emplace(*plain, facts);
+    ofBodies.emplace(
+        *bounds, *plain, facts,
+        BodyBound::Given{specs.fixedValue("pipeline.layers") != nullptr,
+                         specs.fixedValue("precision.gradients") != nullptr});
     machine = cost::machineOf(*plain);
     if (std::optional<cost::MemoryLimit> limit = cost::memoryLimit(*plain)) {
       found.limit = limit->bytes;
@@ -66,27 +73,39 @@ private:
     choices = space.all();
     found.choices = choices.size();
     for (size_t i = 0; i < choices.size(); ++i)
-      if (fitsByBound(i, bounds->bytes(choices[i])))
+      if (stagesOf(choices[i]) > static_cast<uint64_t>(facts.layers))
+        unlayered.push_back(i);
+      else if (fitsByBound(i, bounds->bytes(choices[i])))
         bodies.add(choices[i], i);
+    bodies.findRoots();
     isStarted.assign(bodies.size(), false);
+    for (const Choice &choice : choices) {
+      parts.push_back(ofBodies->partOf(choice));
+      besides.push_back(ofBodies->secondsBeside(choice));
+    }
     for (size_t i = 0; i < bodies.size(); ++i)
       nodes.push({boundOfBody(i), true, i});
+    for (size_t which : bodies.roots())
+      start(which, 0);
   }
 
   /// Of its choices that may fit; infinite where none may.
   double boundOfBody(size_t which) {
-    double least = infinity, seconds = bodies.rankSeconds(which);
+    double least = infinity;
+    Bodies::Seconds seconds = bodies.rankSeconds(which);
     for (size_t member : bodies[which].members)
       if (double bytes = leastBytes(which, member);
           found.limit == 0 || bytes <= static_cast<double>(found.limit))
-        least = std::min(least, bounds->seconds(choices[member], seconds));
+        least = std::min(least,
+                         std::max(bounds->seconds(choices[member]),
+                                  seconds.of(choices[member]) * parts[member] +
+                                      besides[member]));
     return least;
   }
 
   /// Of a choice of the body, by what other bodies tell of it.
-  double leastBytes(size_t which, size_t member) const {
-    Body known{Costed::done, "", 0, bodies.keptOfLayer(which)};
-    return bounds->bytes(choices[member], known);
+  double leastBytes(size_t which, size_t member) {
+    return ofBodies->bytes(choices[member], bodies.keptOfLayer(which));
   }
 
   /// Of so many ranks, what any choice says of the keys that are none.
@@ -105,6 +124,22 @@ private:
     ++found.tooLarge;
     smallest = std::min(smallest, {least, which});
     return false;
+  }
+
+  /// Choices that are refused with this one.
+  size_t sameAs(size_t which) const {
+    bool isFirst = !unlayered.empty() && unlayered.front() == which;
+    return isFirst ? unlayered.size() : 1;
+  }
+
+  /// What has more stages than layers is refused for that, as one of it is.
+  void tryUnlayered() {
+    if (unlayered.empty() || meter.isInterrupted())
+      return;
+    startChoice({0, false, unlayered.front()});
+    while (!meter.isInterrupted() && !workers.isIdle())
+      if (std::optional<Workers::Finished> one = workers.wait())
+        note(*one);
   }
 
   /// Where nothing fits, what has the least bound of its bytes says by how
@@ -167,7 +202,7 @@ private:
     tasks.push_back(task);
     bool isStarted = workers.start(tasks.size() - 1, [&] {
       return task.kind == Task::ofBody
-                 ? toJson(measureBody(facts, *result.spec))
+                 ? toJson(measureBody(facts, *result.spec, options.ranks))
                  : toJson(costOf(facts.text, *result.spec));
     });
     return isStarted ? "" : "no process for it";
@@ -218,12 +253,6 @@ private:
         nodes.push({bound, true, node.which});
       return false;
     }
-    // Before all others the one that tells most of them.
-    size_t first = bodies.simplest(node.which);
-    if (first != node.which && !isStarted[first]) {
-      nodes.push(node);
-      return start(first, node.bound);
-    }
     return !isStarted[node.which] && start(node.which, node.bound);
   }
 
@@ -238,13 +267,23 @@ private:
 
   bool startChoice(const Node &node) {
     const Choice &choice = choices[node.which];
-    if (isUsual(choice))
+    if (isUsual(choice) || (!node.isTight && refine(node)))
       return false;
     std::string why =
         startTask({Task::ofChoice, node.which, choice, node.bound});
     if (!why.empty())
-      ++found.refused[why];
+      found.refused[why] += sameAs(node.which);
     return why.empty();
+  }
+
+  /// Whether its own table tells more than was known.
+  bool refine(Node node) {
+    const Choice &choice = choices[node.which];
+    const Body &body = *bodies[bodies.of(choice)].measured;
+    node.isTight = true;
+    node.bound = std::max(node.bound, ofBodies->simulated(choice, body));
+    ready.push(node);
+    return true;
   }
 
   /// Choices of a body, which may be unknown.
@@ -253,8 +292,9 @@ private:
       const Choice &choice = choices[member];
       if (!body)
         ready.push({bounds->seconds(choice), false, member});
-      else if (fitsByBound(member, bounds->bytes(choice, *body)))
-        ready.push({bounds->seconds(choice, *body), false, member});
+      else if (fitsByBound(member, ofBodies->bytes(choice, *body)))
+        ready.push(
+            {ofBodies->seconds(choice, *body), false, member, choice.pp == 1});
     }
   }
 
@@ -288,7 +328,8 @@ private:
       } else if (!found.nearest || costed.bytes < found.nearest->costed.bytes)
         found.nearest = row;
     } else if (costed.status == Costed::refused)
-      ++found.refused[costed.why];
+      found.refused[costed.why] +=
+          task.kind == Task::ofChoice ? sameAs(task.which) : 1;
     else
       found.broken.push_back(nameOf(task.choice) + ": " + costed.why);
     if (task.kind == Task::ofUsual)
@@ -339,8 +380,11 @@ private:
   Meter meter;
   Found found;
   std::optional<Bound> bounds;
+  std::optional<BodyBound> ofBodies;
   cost::Machine machine;
   std::vector<Choice> choices;
+  std::vector<double> parts, besides; // of each (BodyBound::partOf)
+  std::vector<size_t> unlayered;      // have more stages than the model layers
   Bodies bodies;
   std::vector<bool> isStarted; // by body
   Nodes nodes, ready;          // bodies; choices whose body is known

@@ -168,7 +168,11 @@ void Space::addReduce(Choice choice, const Use &use) {
   uint64_t ofStep = choice.dataParallel() * choice.micro;
   if (choice.zeroStage < 2 || ofStep == global)
     return addSchedule(choice, use);
-  for (const char *reduce : wordsOf("zero.reduce", {"microbatch", "step"})) {
+  // With whole gradients until the end of a step, stage 2 is stage 1.
+  bool isSame = choice.zeroStage == 2 && !specs.fixedValue("zero.stage");
+  Words ways = {"microbatch", "step"};
+  for (const char *reduce :
+       wordsOf("zero.reduce", isSame ? Words{"microbatch"} : ways)) {
     choice.reduce = reduce;
     addSchedule(choice, use);
   }
@@ -255,7 +259,8 @@ std::vector<Space::Usual> Space::usual(uint32_t ranksPerNode) {
 std::vector<std::string> Space::leftOut() {
   return {
       "axes in another order than pp, dp, ep, cp, tp, or two axes for one use",
-      "zero.axes but dp and cp, and lists of zero.gathered",
+      "zero.axes but dp and cp, and lists of zero.gathered; zero.reduce "
+      "\"step\" in stage 2, which is stage 1",
       "pipeline.schedule \"gpipe\" (as 1f1b, with more memory), \"auto\" and "
       "tables; virtual stages that are no power of two; pipeline.layers but "
       "\"auto\"",

@@ -1,0 +1,245 @@
+#include "tools/meshwork/tune/BodyBound.h"
+
+#include "lib/Cost/OfSpec.h"
+#include "passes/pipeline/Stages.h"
+
+#include <algorithm>
+#include <cmath>
+
+namespace meshwork::tune {
+namespace {
+
+/// How far the work of a body may lie above that of the same layers in a plan,
+/// because other things run beside it. Stages differ more: each has an end, and
+/// its backward pass may be in two parts.
+constexpr double margin = 0.003, marginOfStages = 0.01;
+/// The same of bytes: buffers may fill other gaps.
+constexpr double marginOfBytes = 0.03;
+/// How much less than equal stages unequal ones may wait.
+constexpr double marginOfWaits = 0.02;
+
+double marginOf(const Choice &choice) {
+  return choice.pp > 1 ? marginOfStages : margin;
+}
+
+/// The part of a body's seconds that a choice takes at least.
+double sureOf(const Choice &choice, const Body &body) {
+  return body.seconds() > 0
+             ? (1 - marginOf(choice)) * body.seconds(choice) / body.seconds()
+             : 1;
+}
+
+bool reducesOnce(const Choice &choice) {
+  return choice.zeroStage < 2 || choice.reduce == "step";
+}
+} // namespace
+
+BodyBound::BodyBound(const Bound &bound, const spec::Spec &spec,
+                     const Facts &facts, Given given)
+    : bound(bound), facts(facts), machine(cost::machineOf(spec)), given(given),
+      bucketBytes(static_cast<double>(spec.overlap.bucketBytes)) {
+  bool isPlain = spec.zero.gradients == spec::GradientType::precision;
+  bytesOfGradient = !isPlain ? 1 : spec.gradients == spec::Type::f32 ? 4 : 2;
+  bytesOfSum = isPlain && !given.gradients ? 4 : bytesOfGradient;
+  bytesOfWeight = spec.zero.weights != spec::WeightType::compute ? 1
+                  : spec.compute == spec::Type::f32              ? 4
+                                                                 : 2;
+}
+
+/// Of a rank with so many parameters; each collective as one, since parts of
+/// it take no less. What is moved once a step for some axes and for each use
+/// for others, as in a hierarchy, is left out.
+BodyBound::Moved BodyBound::movedOf(const Choice &choice,
+                                    double parameters) const {
+  Moved moved;
+  std::vector<uint32_t> axes; // as below
+  if (choice.dp > 1)
+    axes.push_back(1);
+  if (choice.cp > 1)
+    axes.push_back(3);
+  if (axes.empty())
+    return moved;
+  using Kind = plan::CollectiveKind;
+  cost::Times times(machine,
+                    {choice.pp, choice.dp, choice.ep, choice.cp, choice.tp});
+  moved.takesCores = times.takesCores(axes);
+  bool sums = bound.microbatches(choice) > 1;
+  double gradients = (sums ? bytesOfSum : bytesOfGradient) * parameters,
+         weights =
+             bytesOfWeight * parameters / (double{1} * choice.dp * choice.cp);
+  if (choice.zeroStage == 0)
+    moved.last = collective(times, Kind::all_reduce, gradients, axes);
+  else
+    (reducesOnce(choice) ? moved.last : moved.backward) =
+        collective(times, Kind::reduce_scatter, gradients, axes);
+  double gather = collective(times, Kind::all_gather, weights, axes);
+  if (choice.zeroStage == 1 || choice.zeroStage == 2)
+    moved.update = gather;
+  if (choice.gathered == "free" || choice.gathered == "keep")
+    moved.forward += gather;
+  if (choice.gathered == "free")
+    moved.backward += gather;
+  return moved;
+}
+
+/// All that a rank has goes in parts, one for each layer at least, but for what
+/// fits a bucket.
+double BodyBound::collective(const cost::Times &times,
+                             plan::CollectiveKind kind, double bytes,
+                             const std::vector<uint32_t> &axes) const {
+  double whole = kind == plan::CollectiveKind::all_gather
+                     ? bytes * static_cast<double>(times.ranksOf(axes))
+                     : bytes;
+  double parts = std::clamp(std::floor(whole / bucketBytes), 1.0,
+                            std::max(1.0, static_cast<double>(facts.layers)));
+  return parts * times.collective(kind, bytes / parts, axes);
+}
+
+/// As lib/Cost/ListClock.h counts what is hidden.
+double BodyBound::besides(const Moved &moved, double computing,
+                          double moving) const {
+  if (moved.takesCores)
+    return computing + moving;
+  return std::max(computing, moving) +
+         std::min(machine.slowdown, 1.0) * std::min(computing, moving);
+}
+
+double BodyBound::meanBackward(const Moved &moved, double computing,
+                               double microbatches) const {
+  double each = besides(moved, computing, moved.backward),
+         last = besides(moved, computing, moved.backward + moved.last);
+  return each + (last - each) / microbatches;
+}
+
+double BodyBound::updateOf(const Choice &choice, const Moved &moved,
+                           double whole) const {
+  double parts = choice.zeroStage > 0 ? double{1} * choice.dp * choice.cp : 1;
+  return besides(moved, (1 - margin) * whole / parts, moved.update);
+}
+
+/// Null for what is no pipeline that layers suffice for.
+const StepTable *BodyBound::tableOf(const Choice &choice) {
+  if (choice.pp == 1 || stagesOf(choice) > static_cast<uint64_t>(facts.layers))
+    return nullptr;
+  return tables.of(choice, static_cast<uint32_t>(bound.microbatches(choice)));
+}
+
+/// Stages that layers make uneven wait for longer, though by a little less for
+/// the first and last microbatches, where the last stage has the most work.
+double BodyBound::waitsOf(const Choice &choice) {
+  const StepTable *table = tableOf(choice);
+  return table ? std::max(1.0, (1 - marginOfWaits) * table->waits) : 1;
+}
+
+double BodyBound::partOf(const Choice &choice) {
+  return (1 - marginOf(choice)) * waitsOf(choice) * bound.global() /
+         static_cast<double>(choice.ranks());
+}
+
+double BodyBound::secondsBeside(const Choice &choice) const {
+  if (choice.pp > 1)
+    return 0;
+  Moved moved =
+      movedOf(choice, facts.parameters / (double{1} * choice.tp * choice.ep));
+  double hidden = moved.takesCores ? 1 : std::min(machine.slowdown, 1.0);
+  return hidden *
+             (bound.microbatches(choice) * (moved.forward + moved.backward) +
+              moved.last) +
+         moved.update;
+}
+
+double BodyBound::seconds(const Choice &choice, const Body &body) {
+  if (choice.pp > 1)
+    return std::max(bound.seconds(choice),
+                    partOf(choice) * body.seconds(choice) * choice.cp *
+                        choice.tp / choice.micro);
+  Moved moved =
+      movedOf(choice, facts.parameters / (double{1} * choice.tp * choice.ep));
+  double many = bound.microbatches(choice), sure = sureOf(choice, body);
+  double ofStep = many * (besides(moved, sure * body.forward, moved.forward) +
+                          meanBackward(moved, sure * body.backward, many)) +
+                  updateOf(choice, moved, body.update);
+  return std::max(bound.seconds(choice), ofStep);
+}
+
+double BodyBound::bytes(const Choice &choice, const Body &body) {
+  return bytes(choice, body.keptOfLayer) +
+         (choice.pp == 1 ? (1 - marginOfBytes) * body.otherBytes : 0);
+}
+
+/// Whatever layers a rank has, each costs it what is stored, and what is kept
+/// by all microbatches under way. The most is least where all ranks need the
+/// same.
+double BodyBound::bytes(const Choice &choice, double keptOfLayer) {
+  auto all = static_cast<double>(facts.layers);
+  double kept = (1 - marginOfBytes) * keptOfLayer;
+  if (choice.pp == 1)
+    return bound.bytes(choice) + all * kept;
+  const StepTable *table = tableOf(choice);
+  if (!table || kept == 0)
+    return bound.bytes(choice);
+  double stored = bound.storedBytes(choice, facts.leastOfLayer);
+  double chunks = static_cast<double>(table->table.rankOf.size()) / choice.pp;
+  double layersOfByte = 0;
+  for (int32_t alive : table->kept)
+    layersOfByte += 1 / (stored + kept * alive / chunks);
+  return std::max(bound.bytes(choice), all / layersOfByte);
+}
+
+/// Of balanced stages. Where layers move for want of memory, the slowest stage
+/// gets slower.
+double BodyBound::simulated(const Choice &choice, const Body &body) {
+  const StepTable *table = tableOf(choice);
+  if (!table || !body.isEven || given.layers)
+    return seconds(choice, body);
+  llvm::SmallVector<int64_t> balanced = pipeline::balance(
+      facts.flopsOfLayers, static_cast<int64_t>(table->table.rankOf.size()));
+  std::vector<int64_t> layers(balanced.begin(), balanced.end());
+  return std::max(seconds(choice, body),
+                  leastSeconds(*table, costsOf(choice, body, *table, layers)) +
+                      updateOfStages(choice, body, *table, layers));
+}
+
+/// Each stage its layers; the first one what comes before them, the last one
+/// the head. Gradients of weights take as long as the forward pass: they have
+/// as many flops.
+schedules::Costs BodyBound::costsOf(const Choice &choice, const Body &body,
+                                    const StepTable &table,
+                                    const std::vector<int64_t> &layers) const {
+  auto all = static_cast<double>(facts.layers);
+  double before = body.forward - all * body.forwardOfLayer,
+         head = body.backward - all * body.backwardOfLayer;
+  double sure = sureOf(choice, body);
+  std::vector<double> none(layers.size(), 0);
+  schedules::Costs costs{none, none, none, none, none};
+  for (size_t stage = 0; stage < layers.size(); ++stage) {
+    auto own = static_cast<double>(layers[stage]);
+    Moved moved = movedOf(choice, own * facts.leastOfLayer /
+                                      (double{1} * choice.tp * choice.ep));
+    double forward = own * body.forwardOfLayer +
+                     (stage == 0 ? std::max(before, 0.0) : 0),
+           backward = own * body.backwardOfLayer +
+                      (stage + 1 == layers.size() ? std::max(head, 0.0) : 0);
+    costs.forward[stage] = besides(moved, sure * forward, moved.forward);
+    double whole =
+        meanBackward(moved, sure * backward, bound.microbatches(choice));
+    costs.backward[stage] = table.splitsBackward ? 0 : whole;
+    costs.weightGrad[stage] = std::min(own * body.forwardOfLayer, whole / 2);
+    costs.inputGrad[stage] = whole - costs.weightGrad[stage];
+  }
+  return costs;
+}
+
+double BodyBound::updateOfStages(const Choice &choice, const Body &body,
+                                 const StepTable &table,
+                                 const std::vector<int64_t> &layers) const {
+  std::vector<double> ofRank(choice.pp, 0);
+  for (size_t stage = 0; stage < layers.size(); ++stage)
+    ofRank[table.table.rankOf[stage]] += static_cast<double>(layers[stage]);
+  double most = *std::max_element(ofRank.begin(), ofRank.end());
+  Moved moved = movedOf(choice, most * facts.leastOfLayer /
+                                    (double{1} * choice.tp * choice.ep));
+  return updateOf(choice, moved, most * body.updateOfLayer);
+}
+
+} // namespace meshwork::tune

@@ -1,0 +1,71 @@
+// What no plan of a choice can take less than, once its body was compiled. To
+// what a rank computes it adds what moves between copies of the weights, and
+// what a pipeline's ranks wait for. Like those of Bound.h, these figures are
+// below those of the plans (test/EndToEnd/test_tune.py compares).
+#pragma once
+
+#include "lib/Cost/Times.h"
+#include "tools/meshwork/tune/Body.h"
+#include "tools/meshwork/tune/Bound.h"
+#include "tools/meshwork/tune/Tables.h"
+
+namespace meshwork::tune {
+
+class BodyBound {
+public:
+  /// What --fixed says: which layers each stage has, and what gradients are.
+  struct Given {
+    bool layers = false, gradients = false;
+  };
+  /// `spec` has the keys that are no part of the choices.
+  BodyBound(const Bound &bound, const spec::Spec &spec, const Facts &facts,
+            Given given);
+
+  /// Of a choice whose body is not known but by Bodies::rankSeconds:
+  ///   rankSeconds * partOf(choice) + secondsBeside(choice)
+  double partOf(const Choice &choice);
+  double secondsBeside(const Choice &choice) const;
+
+  /// Quick: stages are as even as can be.
+  double seconds(const Choice &choice, const Body &body);
+  double bytes(const Choice &choice, const Body &body);
+  /// Where each layer keeps at least so many bytes for each microbatch.
+  double bytes(const Choice &choice, double keptOfLayer);
+
+  /// Of a pipeline: by its own table, which is simulated with balanced stages.
+  double simulated(const Choice &choice, const Body &body);
+
+private:
+  /// Seconds in which a stage moves what ranks with the same weights share.
+  struct Moved {
+    double forward = 0, backward = 0; // in each microbatch
+    double last = 0;                  // beside the last backward pass
+    double update = 0;                // after it
+    bool takesCores = false;
+  };
+  Moved movedOf(const Choice &choice, double parameters) const;
+  const StepTable *tableOf(const Choice &choice);
+  double waitsOf(const Choice &choice);
+  double besides(const Moved &moved, double computing, double moving) const;
+  double meanBackward(const Moved &moved, double computing,
+                      double microbatches) const;
+  double updateOf(const Choice &choice, const Moved &moved, double whole) const;
+  schedules::Costs costsOf(const Choice &choice, const Body &body,
+                           const StepTable &table,
+                           const std::vector<int64_t> &layers) const;
+  double updateOfStages(const Choice &choice, const Body &body,
+                        const StepTable &table,
+                        const std::vector<int64_t> &layers) const;
+  double collective(const cost::Times &times, plan::CollectiveKind kind,
+                    double bytes, const std::vector<uint32_t> &axes) const;
+
+  const Bound &bound;
+  const Facts &facts;
+  cost::Machine machine;
+  Given given;
+  double bucketBytes; // of gradients that travel together, at most
+  double bytesOfGradient, bytesOfSum, bytesOfWeight; // on links, of a parameter
+  Tables tables;
+};
+
+} // namespace meshwork::tune
