@@ -97,6 +97,8 @@ class Simulate(unittest.TestCase):
         for one in measured["lists"]:
             if one["ratio"] is not None:
                 self.assertAlmostEqual(one["ratio"], 1, delta=0.02, msg=one["list"])
+        alone = self.space.must("meshwork", "simulate", "pp.mwplan", "--trace", "-").stdout
+        self.assertEqual(json.loads(alone), json.loads(self.space.read("planned.json")))
         self.space.must("meshwork", "simulate", "big.mwplan", "--trace", "big.json")
         self.assertGreater(len(json.loads((self.space.path / "big.json").read_text())["traceEvents"]), 1000)
 

@@ -188,7 +188,8 @@ CLI::App *addSimulate(CLI::App &app, SimulateOptions &options) {
                    "override a key of the machine: section.key=value")
       ->allow_extra_args(false);
   command->add_option("--trace", options.trace,
-                      "write the step for ui.perfetto.dev (- is stdout)");
+                      "write the step for ui.perfetto.dev (- is stdout, "
+                      "with nothing else on it)");
   command->add_flag("--json", options.json, "one JSON object");
   return command;
 }

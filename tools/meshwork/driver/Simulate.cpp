@@ -91,7 +91,7 @@ int simulatePlan(const SimulateOptions &options) {
   simulate::Simulation simulation = simulate::simulate(plan, *machine, isNamed);
   if (!options.trace.empty())
     code = writeTrace(plan, simulation, options.trace);
-  if (code != ok)
+  if (code != ok || options.trace == "-")
     return code;
   return writeOut(options.json ? simulate::json(plan, simulation)
                                : simulate::text(plan, simulation));

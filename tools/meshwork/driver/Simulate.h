@@ -11,7 +11,7 @@ struct SimulateOptions {
   std::string plan;
   std::string machine;                // "" for the plan's own
   std::vector<std::string> overrides; // like "nodes.jitter=0.02"
-  std::string trace;                  // to write; "" for none
+  std::string trace; // to write; "" for none, "-" for stdout, alone
   bool json = false;
 };
 
