@@ -34,7 +34,9 @@ std::string monthText(const Month &month, const cost::Machine &machine) {
       explain::bytesText(
           static_cast<uint64_t>(std::min(month.checkpointBytes, 0x1p63))),
       " holds training up for ", timeText(run.copy), ", and is written in ",
-      timeText(run.write), " beside it\n", "  best: one each ",
+      timeText(run.write),
+      " beside it; after a failure the run trains again in ",
+      timeText(run.restart + run.read), "\n", "  best: one each ",
       month.goodput.steps, " steps (",
       timeText(static_cast<double>(month.goodput.steps) * run.step),
       "); goodput ", shareText(month.goodput.share), ", ",
