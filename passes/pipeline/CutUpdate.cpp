@@ -138,6 +138,20 @@ private:
     return ranksOf(coordinates, parameter).size() > 1;
   }
 
+  /// Behind its sums over the data, which collectives make, or several ops that
+  /// say whose gradient it is.
+  Value reducedOf(StateOp state) {
+    if (state.getKind() == StateKind::gradient)
+      for (auto merge : function.getOps<MergeOp>())
+        if (merge.getGradient() == state.getName())
+          return merge;
+    Value value = state;
+    while (value.hasOneUse() &&
+           isa<mesh::CollectiveOpInterface>(*value.user_begin()))
+      value = value.user_begin()->getResult(0);
+    return value;
+  }
+
   /// Gradients of parameters that several ranks have, once each has summed its
   /// own over the data, and magnitudes likewise. A group is all ranks along the
   /// axis, so one between them that has no such parameter adds zeros.
@@ -146,10 +160,7 @@ private:
       if (!startsAtZero(state.getKind()) || !isOfParameter(state.getKind()) ||
           !isShared(state.getName()))
         continue;
-      Value value = state;
-      while (value.hasOneUse() &&
-             isa<mesh::CollectiveOpInterface>(*value.user_begin()))
-        value = value.user_begin()->getResult(0);
+      Value value = reducedOf(state);
       bool isMaximum = state.getKind() == StateKind::magnitude;
       Value sum = allReduce(
           value, (state.getName() + " (" + state.getKey().role() + ")").str(),

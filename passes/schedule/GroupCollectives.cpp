@@ -69,15 +69,25 @@ llvm::SmallDenseSet<Operation *> hoistThoseOfStates(ArrayRef<Operation *> ops) {
   return hoisted;
 }
 
-/// What ends in states goes to the end, after all that computes. What also
-/// begins there stays: a stage between two that share a weight adds nothing to
-/// the sum of its gradient, and must come to it when they do.
+/// A sum that only becomes a gradient's state, or begins in one: a stage
+/// between two that share a weight adds nothing to the sum of its gradient, and
+/// must come to it when they do.
+bool isPassedOn(Operation *op,
+                const llvm::SmallDenseSet<Operation *> &hoisted) {
+  return hoisted.contains(op) ||
+         llvm::any_of(op->getUsers(), [](Operation *user) {
+           return cast<AssignOp>(user).getKind() == StateKind::gradient;
+         });
+}
+
+/// What ends in states goes to the end, after all that computes, but for what
+/// is passed on.
 void sinkThoseToStates(Block &body, ArrayRef<Operation *> ops,
                        const llvm::SmallDenseSet<Operation *> &hoisted) {
   for (Operation *op : ops) {
     SmallVector<Operation *> users(op->getUsers());
     if (users.empty() || !llvm::all_of(users, llvm::IsaPred<AssignOp>) ||
-        hoisted.contains(op))
+        isPassedOn(op, hoisted))
       continue;
     op->moveBefore(body.getTerminator());
     for (Operation *user : users)
