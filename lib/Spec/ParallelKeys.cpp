@@ -149,6 +149,15 @@ Key gradientBlock() {
       });
 }
 
+Key gradientError() {
+  return onOrOff(
+      "zero", "gradient_error",
+      [](Spec &s, double on) { s.zero.gradientError = on != 0; },
+      [](const Spec &s) -> std::optional<double> {
+        return s.zero.gradientError ? std::optional<double>(1) : std::nullopt;
+      });
+}
+
 Key pipelineSchedule() {
   std::string names;
   for (const Word<Schedule> &word : words<Schedule>())
@@ -275,6 +284,7 @@ void addParallelKeys(std::vector<Key> &keys) {
   keys.push_back(zeroWeights());
   keys.push_back(zeroGradients());
   keys.push_back(gradientBlock());
+  keys.push_back(gradientError());
   keys.push_back(contextMethod());
   Key layout = word<layout::DimLayout>(
       "context", "layout",

@@ -116,6 +116,7 @@ struct Zero {
   WeightType weights = WeightType::compute;         // stage 3
   GradientType gradients = GradientType::precision; // from stage 1 on
   uint32_t gradientBlock = 256; // elements with one scale, at most
+  bool gradientError = false;   // a step tells what rounding them changed
 
   /// Axes that a weight is gathered over once a step.
   std::vector<std::string> gatheredOnce() const;

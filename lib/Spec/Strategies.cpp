@@ -256,11 +256,11 @@ private:
       error("zero.gradients",
             "has no meaning in stage 0, where gradients are all_reduced as "
             "they are; write zero.stage = 1, 2 or 3, or leave the line out");
-    if (spec.zero.gradients == GradientType::precision &&
-        given("zero.gradient_block"))
-      error("zero.gradient_block",
-            "has no meaning with zero.gradients \"precision\"; write \"int8\" "
-            "or \"int4\" there, or leave the line out");
+    if (spec.zero.gradients == GradientType::precision)
+      for (const char *key : {"zero.gradient_block", "zero.gradient_error"})
+        if (given(key))
+          error(key, "has no meaning with zero.gradients \"precision\"; write "
+                     "\"int8\" or \"int4\" there, or leave the line out");
   }
 
   /// Of the axes that a weight is stored over, it is gathered over some for

@@ -271,13 +271,31 @@ private:
   }
 
   /// The loss, and what a step tells beside it: some stage has made it, and the
-  /// others add zero.
+  /// others add zero. So does what a sum over ranks in the update makes of
+  /// gradients.
   void addUpNumbers() {
+    for (auto assign : function.getOps<AssignOp>())
+      if (assign.getKind() == StateKind::metric)
+        addUpTerms(assign.getValue().getDefiningOp());
+
     for (auto state : llvm::to_vector(function.getOps<StateOp>()))
       if (state.getKind() == StateKind::loss)
         addUp(state, "loss", "is made by the last stage");
       else if (state.getKind() == StateKind::metric)
         addUp(state, state.getName(), "is made by the stages");
+  }
+
+  void addUpTerms(Operation *metric) {
+    for (Value term : metric->getOperands())
+      if (auto sum = term.getDefiningOp<mesh::AllReduceOp>();
+          sum && isComputed(sum->getOperand(0)))
+        addAxis(sum);
+  }
+
+  void addAxis(mesh::AllReduceOp sum) {
+    SmallVector<Attribute> axes = {placement.axis};
+    llvm::append_range(axes, sum.getAxes());
+    sum.setAxesAttr(builder.getArrayAttr(axes));
   }
 
   /// The sum over the data is one with this, where there is one.
@@ -289,9 +307,7 @@ private:
       allReduce(number, name.str(), reason);
       return;
     }
-    SmallVector<Attribute> axes = {placement.axis};
-    llvm::append_range(axes, sum.getAxes());
-    sum.setAxesAttr(builder.getArrayAttr(axes));
+    addAxis(sum);
   }
 
   func::FuncOp function;

@@ -159,6 +159,15 @@ void buildShard(OpPassManager &passes, const spec::Spec &spec) {
       {transformer::symbolOf(transformer::StepFunction::update).str()}));
 }
 
+/// The axis that layers are shared out over, also of one rank.
+std::string lineOf(const spec::Spec &spec) {
+  for (const spec::ShardRule &rule : spec.shard)
+    if (spec.pipeline.axis.empty() && rule.dim == "layers" &&
+        !rule.axes.empty())
+      return rule.axes.front();
+  return spec.pipeline.axis;
+}
+
 void buildPartition(OpPassManager &passes, const spec::Spec &spec) {
   partition::InsertReshardsPassOptions reshards;
   std::vector<std::string> once = spec.zero.gatheredOnce();
@@ -170,6 +179,8 @@ void buildPartition(OpPassManager &passes, const spec::Spec &spec) {
     gradients.type = spec.zero.gradients;
     gradients.block = spec.zero.gradientBlock;
     gradients.inner.assign(spec.zero.inner.begin(), spec.zero.inner.end());
+    gradients.tellError = spec.zero.gradientError;
+    gradients.stages = lineOf(spec);
     passes.addPass(transform::createQuantizeGradientsPass(gradients));
   }
   // Before stages are cut, which may part the two passes; their rows are one
@@ -184,15 +195,6 @@ std::string scheduleOf(const spec::Spec &spec) {
     word.pop_back();
   std::replace(word.begin(), word.end(), '\n', '/');
   return word;
-}
-
-/// The axis that layers are shared out over, also of one rank.
-std::string lineOf(const spec::Spec &spec) {
-  for (const spec::ShardRule &rule : spec.shard)
-    if (spec.pipeline.axis.empty() && rule.dim == "layers" &&
-        !rule.axes.empty())
-      return rule.axes.front();
-  return spec.pipeline.axis;
 }
 
 /// Axes along which ranks have the same samples.

@@ -420,6 +420,13 @@ def QuantizeGradientsPass : Pass<"transformer-quantize-gradients", "::mlir::Modu
     again and added up over the others. Where the parts of the two sums would
     not be those of one, there is one over all.
 
+    With `tell-error` a step tells the metric `gradient_error`: the square root
+    of what all ranks' rounding errors give when they are squared and added up.
+    So it is the norm of what rounding changes in the gradient, as far as errors
+    have nothing to do with each other. Each rank adds up those of its own sums,
+    over microbatches too; the numbers are summed over ranks once a step. Ranks
+    that round the same numbers count once.
+
     Source: Wang et al., ZeRO++ (arXiv 2306.10209), section 3.3.
 
     ```mlir
@@ -445,7 +452,9 @@ def QuantizeGradientsPass : Pass<"transformer-quantize-gradients", "::mlir::Modu
   let options = [
     Option<"type", "type", "::meshwork::spec::GradientType", "::meshwork::spec::GradientType::int8", "int8 or int4; precision leaves all as it is">,
     Option<"block", "block", "int64_t", "256", "elements with one scale, at most">,
-    ListOption<"inner", "inner", "std::string", "axes that are summed over first">];
+    ListOption<"inner", "inner", "std::string", "axes that are summed over first">,
+    Option<"tellError", "tell-error", "bool", "false", "a metric tells what rounding changes">,
+    Option<"stages", "stages", "std::string", "", "the axis that layers will be shared out over">];
 }
 
 def ExpandHeadPass : Pass<"transformer-expand-head", "::mlir::ModuleOp"> {

@@ -1,6 +1,7 @@
 // Which gradients are reduced in 8 or 4 bits, and over which axes first.
 #include "dialects/transformer/Facts.h"
 #include "mlir/Dialect/Func/IR/FuncOps.h"
+#include "passes/transform/GradientError.h"
 #include "passes/transform/Passes.h"
 #include "passes/transform/QuantizedSum.h"
 
@@ -47,32 +48,42 @@ struct QuantizeGradientsPass
           tensorType(op.getInput()).getRank() > 1)
         all.push_back(op);
     });
+    std::optional<GradientError> error;
+    if (tellError && !GradientError::isToldIn(getOperation()))
+      return signalPassFailure();
+    if (tellError)
+      error.emplace(getOperation(), stages);
     for (mesh::ReduceScatterOp op : all)
-      quantize(op);
+      quantize(op, error ? &*error : nullptr);
+    if (error)
+      error->tell();
   }
 
 private:
-  void quantize(mesh::ReduceScatterOp op) {
+  void quantize(mesh::ReduceScatterOp op, GradientError *error) {
     OpBuilder builder(op);
     Operation *before = op->getPrevNode();
     Value sum = op.getInput();
-    std::vector<SumOver> stages = stagesOf(op);
-    for (auto [i, over] : llvm::enumerate(stages)) {
-      bool isLast = i + 1 == stages.size();
+    std::vector<SumOver> sums = sumsOf(op);
+    SmallVector<Value> errors;
+    for (auto [i, over] : llvm::enumerate(sums)) {
+      bool isLast = i + 1 == sums.size();
       Blocks blocks(tensorType(sum), op.getDim(), type, block);
-      sum = QuantizedSum(builder, op, over, blocks)
+      sum = QuantizedSum(builder, op, over, blocks, error ? &errors : nullptr)
                 .run(sum,
                      isLast ? tensorType(op.getResult()).getElementType()
                             : builder.getF32Type(),
                      isLast ? finalGradientOf(op) : StringAttr());
     }
+    if (error)
+      error->add(builder, op, gradientOf(op), errors);
     inheritFactsSince(before, op);
     op.getResult().replaceAllUsesWith(sum);
     op.erase();
   }
 
   /// First over the inner axes, where each rank's part is then as of one sum.
-  std::vector<SumOver> stagesOf(mesh::ReduceScatterOp op) {
+  std::vector<SumOver> sumsOf(mesh::ReduceScatterOp op) {
     mesh::MeshAttr mesh = mesh::meshOf(op);
     auto over = [&](ArrayRef<Attribute> axes) {
       ArrayAttr attr = ArrayAttr::get(op.getContext(), axes);

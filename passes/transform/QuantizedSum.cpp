@@ -87,6 +87,9 @@ Value QuantizedSum::run(Value gradient, Type element, StringAttr parameter) {
   ranks = fresh("ranks");
   SmallVector<Value> parts = cut(gradient);
   auto [scale, inverse] = scalesOf(parts);
+  if (errors)
+    for (Value part : parts)
+      errors->push_back(squaredError(part, scale, inverse));
   Value numbers = perRank(exchanged(rounded(parts, scale))),
         scales = perRank(exchanged(inverse));
   Value sum = joined(sumsOf(numbers, scales, element));
@@ -168,6 +171,21 @@ Value QuantizedSum::rounded(ArrayRef<Value> parts, Value scale) {
         });
         return byteOf(inside, scaled);
       });
+}
+
+Value QuantizedSum::squaredError(Value part, Value scale, Value inverse) {
+  Value squares = buildMap(
+      b, b.getLoc(),
+      withElement(between(tensorType(part), outer, inner), b.getF32Type()),
+      {part, scale, inverse}, [](ImplicitLocOpBuilder &i, ValueRange x) {
+        Value scaled = arith::MulFOp::create(i, x[0], x[1]),
+              rounded = math::RoundEvenOp::create(i, scaled),
+              wide = arith::MulFOp::create(i, rounded, x[2]);
+        Value error = arith::SubFOp::create(i, wide, x[0]);
+        return arith::MulFOp::create(i, error, error);
+      });
+  return ReduceOp::create(b, transformer::Reduction::add, squares,
+                          dimsOf(squares));
 }
 
 /// From each rank what is this rank's, block behind block.

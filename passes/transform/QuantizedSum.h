@@ -35,9 +35,13 @@ struct SumOver {
 /// What takes the place of one reduce_scatter, or of its sum over some axes.
 class QuantizedSum {
 public:
+  /// With `errors`, the squares of what rounding changes on this rank are added
+  /// up, and the sum is put there: an f32 of no dims.
   QuantizedSum(::mlir::OpBuilder &builder, mesh::ReduceScatterOp op,
-               const SumOver &over, const Blocks &blocks)
-      : b(op.getLoc(), builder), op(op), over(over), blocks(blocks) {}
+               const SumOver &over, const Blocks &blocks,
+               ::llvm::SmallVectorImpl<::mlir::Value> *errors = nullptr)
+      : b(op.getLoc(), builder), op(op), over(over), blocks(blocks),
+        errors(errors) {}
 
   /// This rank's part of the sum, as `element`. With `parameter` it is the
   /// gradient that a step ends with.
@@ -52,6 +56,8 @@ private:
   scalesOf(::mlir::ArrayRef<::mlir::Value> parts);
   ::mlir::Value rounded(::mlir::ArrayRef<::mlir::Value> parts,
                         ::mlir::Value scale);
+  ::mlir::Value squaredError(::mlir::Value part, ::mlir::Value scale,
+                             ::mlir::Value inverse);
   ::mlir::Value exchanged(::mlir::Value value);
   ::mlir::Value perRank(::mlir::Value value);
   ::llvm::SmallVector<::mlir::Value>
@@ -62,6 +68,7 @@ private:
   mesh::ReduceScatterOp op;
   SumOver over;
   Blocks blocks;
+  ::llvm::SmallVectorImpl<::mlir::Value> *errors;
   ::mlir::RankedTensorType whole;
   ::mlir::StringAttr inner, outer, halves, ranks; // names of dims
 };

@@ -195,6 +195,7 @@ private:
       spec.offload.windowBytes = 1024; // so that several windows follow
     if (large.zero.gradients != spec::GradientType::precision) {
       spec.zero.gradients = spec::GradientType::precision;
+      spec.zero.gradientError = false;
       small.said.push_back(
           "zero.gradients is left out (each rank rounds its own part of a sum, "
           "so one rank's numbers are others)");

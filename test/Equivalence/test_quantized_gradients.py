@@ -19,16 +19,22 @@ LARGEST = {"int8": 127, "int4": 7}
 SAME = 2.0 ** -24 * 2 ** 8
 GPT2 = {**configs.GPT2, "vocab_size": 131, "n_head": 4, "n_inner": 101}
 LLAMA = {**configs.LLAMA, "vocab_size": 131}
+NARROW = {**LLAMA, "hidden_size": 15, "intermediate_size": 13}  # a rank has 5 elements of a row
 RARE = 77  # a token
 SMALL_NORMS = {**LLAMA, "rms_norm_eps": 1e-12, "num_hidden_layers": 1}
 # Sizes that three and four ranks do not divide.
 LAYOUTS = [(LLAMA, ["dp=3"], {"stage": 2}, {}),
            (GPT2, ["dp=4"], {"stage": 3}, {"overlap": {"collectives": "always"}}),
            (LLAMA, ["dp=3"], {"stage": 1}, {}),
+           (NARROW, ["dp=3"], {"stage": 2}, {}),
            (LLAMA, ["dp=2", "fsdp=2"], {"stage": 3, "axes": ["fsdp", "dp"], "gathered": ["fsdp"]}, {}),
            (GPT2, ["dp=2", "tp=2"], {"stage": 3, "reduce": "step"}, {"shard": {"residual_sequence": ["tp"]}}),
            (LLAMA, ["pp=2", "dp=2"], {"stage": 2}, {"pipeline": {"schedule": "zb-h1"}}),
            (configs.MIXTRAL, ["ep=2", "dp=2"], {"stage": 2}, {"shard": {"experts": ["ep"]}})]
+# Copies of what is split, and stages that share a matrix.
+MORE_LAYOUTS = [(LLAMA, ["dp=2", "fsdp=2"], {"stage": 2, "axes": ["fsdp"]}, {}),
+                (GPT2, ["dp=2", "tp=2"], {"stage": 1}, {}),
+                (GPT2, ["pp=2", "dp=2"], {"stage": 1}, {})]
 
 
 def size_of(mesh, *names):
@@ -76,6 +82,11 @@ class QuantizedGradients(Agreement):
             limit = sums * most / LARGEST[how] / 2 + SAME * most
             self.assertLess(np.abs(quantized[name] - array).max(), limit, name)
 
+    def assert_told(self, run, exact):
+        """A step tells the norm of what differs from the gradient that is not rounded."""
+        squares = sum(np.sum((run.gradients[name].astype("f8") - array) ** 2) for name, array in exact.items())
+        self.assertAlmostEqual(run.metrics[0]["gradient_error"] / np.sqrt(squares), 1, delta=0.1)
+
     def test_no_element_is_further_off_than_half_a_scale(self):
         for config, mesh, zero, sections in LAYOUTS:
             init = self.space.save_weights(self.random_weights(config))
@@ -86,8 +97,9 @@ class QuantizedGradients(Agreement):
             ranks = self.of_ranks(config, count)
             for how in LARGEST:
                 with self.subTest(model=config["model_type"], mesh=mesh, how=how, **zero):
-                    run = self.gradients(config, mesh, {**zero, "gradients": how}, sections, init)
+                    run = self.gradients(config, mesh, {**zero, "gradients": how, "gradient_error": True}, sections, init)
                     self.assert_near(run.gradients, exact, ranks, how, sums=2 if "fsdp=2" in mesh else 1)
+                    self.assert_told(run, exact)
                     effects = {name: oracle.relative_error(run.gradients[name], exact[name])
                                for name, array in exact.items() if array.ndim > 1 and "wpe" not in name}
                     self.assertGreater(min(effects.values()), 100 * SAME, "cannot tell")
@@ -114,15 +126,34 @@ class QuantizedGradients(Agreement):
 
     def test_in_any_mix(self):
         """Where microbatches follow each other each is rounded. A step's loss is as it was, and gradients are near."""
-        for config, mesh, zero, sections in LAYOUTS[-3:]:
+        for config, mesh, zero, sections in LAYOUTS[-3:] + MORE_LAYOUTS:
             init = self.space.save_weights(self.random_weights(config))
             exact = self.gradients(config, mesh, zero, sections, init)
             for how, limit in (("int8", 0.03), ("int4", 0.4)):
                 with self.subTest(model=config["model_type"], mesh=mesh, how=how):
-                    run = self.gradients(config, mesh, {**zero, "gradients": how}, sections, init)
+                    run = self.gradients(config, mesh, {**zero, "gradients": how, "gradient_error": True}, sections, init)
                     self.assertEqual(run.losses, exact.losses)
+                    self.assert_told(run, exact.gradients)
                     for name, array in exact.gradients.items():
                         self.assertLess(oracle.relative_error(run.gradients[name], array), limit, name)
+
+    def test_stages_that_share_a_matrix_send_its_parts(self):
+        """As without: what is reduced over the data first is half as large."""
+        config, mesh, zero, sections = MORE_LAYOUTS[-1]
+        usual, rounded = ([(one["kind"], one["bytes_sent_per_rank"]) for one in self.space.explain(self.space.compile(
+            config, self.spec(mesh, {**zero, "gradients": how}, **sections)))["collectives"] if one["axis"] == "pp"]
+            for how in ("precision", "int8"))
+        self.assertIn(("all_reduce", 4 * config["vocab_size"] * config["n_embd"] // 2), usual)
+        self.assertEqual(usual, rounded)
+
+    def test_telling_the_error_changes_no_bit(self):
+        config, mesh, zero, sections = LAYOUTS[0]
+        init = self.space.save_weights(self.random_weights(config))
+        silent, run = (self.gradients(config, mesh, {**zero, "gradients": "int4", **more}, sections, init)
+                       for more in ({}, {"gradient_error": True}))
+        self.assertNotIn("gradient_error", silent.metrics[0])
+        for name, gradient in silent.gradients.items():
+            self.assertTrue(np.array_equal(gradient, run.gradients[name]), name)
 
     def test_on_a_gpu(self):
         gpu = {"target": {"device": "cuda", "arch": "sm_80"}}
@@ -133,8 +164,10 @@ class QuantizedGradients(Agreement):
             exact = self.gradients(LLAMA, ["dp=2"], zero, {}, init).gradients
             for how in LARGEST:
                 with self.subTest(how=how):
-                    run = self.gradients(LLAMA, ["dp=2"], {**zero, "gradients": how}, gpu, init, space, ["--share-gpu"])
+                    run = self.gradients(LLAMA, ["dp=2"], {**zero, "gradients": how, "gradient_error": True}, gpu, init, space,
+                                         ["--share-gpu"])
                     self.assert_near(run.gradients, exact, ranks, how)
+                    self.assert_told(run, exact)
 
     def test_trains_as_well(self):
         """500 steps of the quickstart's model are as far apart; they take too long here."""

@@ -181,14 +181,17 @@ TEST(Spec, TypesThatWeightsTravelIn) {
 }
 
 TEST(Spec, TypesThatGradientsTravelIn) {
-  Spec spec = *read(smallest,
-                    {"mesh.axes=[\"dp=2\"]", "batch.global=16", "zero.stage=1",
-                     "zero.gradients=int4", "zero.gradient_block=64"})
-                   .spec;
+  Spec spec =
+      *read(smallest, {"mesh.axes=[\"dp=2\"]", "batch.global=16",
+                       "zero.stage=1", "zero.gradients=int4",
+                       "zero.gradient_block=64", "zero.gradient_error=true"})
+           .spec;
   EXPECT_EQ(spec.zero.gradients, GradientType::int4);
   EXPECT_EQ(spec.zero.gradientBlock, 64u);
+  EXPECT_TRUE(spec.zero.gradientError);
   EXPECT_THAT(print(spec), HasSubstr("gradients = \"int4\"\n"));
   EXPECT_THAT(print(spec), HasSubstr("gradient_block = 64\n"));
+  EXPECT_THAT(print(spec), HasSubstr("gradient_error = true\n"));
   EXPECT_EQ(print(*read(print(spec)).spec), print(spec));
 }
 

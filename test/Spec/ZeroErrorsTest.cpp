@@ -112,9 +112,14 @@ TEST(SpecErrors, TypesThatGradientsTravelIn) {
   EXPECT_THAT(errorsWith({"zero.gradients=int8", "zero.gradient_block=15"}),
               HasSubstr("zero.gradient_block: found 15, expected a whole "
                         "number from 16 to 65536"));
-  EXPECT_THAT(errorsWith({"zero.gradient_block=64"}),
-              HasSubstr("zero.gradient_block: has no meaning with "
-                        "zero.gradients \"precision\""));
+  for (const char *given :
+       {"zero.gradient_block=64", "zero.gradient_error=true",
+        "zero.gradient_error=false"}) {
+    std::string setting = given, key = setting.substr(0, setting.find('='));
+    EXPECT_THAT(errorsWith({setting}),
+                HasSubstr(key + ": has no meaning with zero.gradients "
+                                "\"precision\""));
+  }
 }
 
 } // namespace
