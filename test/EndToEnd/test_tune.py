@@ -6,7 +6,8 @@ import unittest
 import shell
 
 MODEL = "examples/llama-tiny.json"
-LAYERS = "examples/llama-30m.json" # ten of them: bodies have fewer
+LAYERS = "examples/llama-30m.json"  # ten of them: bodies have fewer
+ASKED_LAYERS = ("--fixed", "recompute.policy=selective", "--fixed", "batch.micro=1")
 ASKED = ("--machine", "h100x8", "--global", "8", "--sequence", "64")
 
 
@@ -55,15 +56,19 @@ class Tune(unittest.TestCase):
 
     def test_no_plan_is_below_its_bound(self):
         """Bounds count what moves: tensor parallel ranks and copies of weights are among these, and a pipeline."""
+        compiled = [0, 0]
         for axes in (("pp=2", "cp=1", "tp=1"), ("pp=1", "cp=2", "tp=1"), ("pp=1", "cp=1", "tp=2")):
             options = [word for axis in axes for word in ("--axis", axis)]
             if "cp=2" in axes:
                 options += ["--fixed", "context.layout=zigzag"]
-            found = self.found(*options, "--fixed", "recompute.policy=selective", "--fixed", "batch.micro=1",
-                               "--within", "100000%", model=LAYERS, ranks=8)
+            found = self.found(*options, *ASKED_LAYERS, "--within", "100000%", model=LAYERS, ranks=8)
             self.assertGreater(len(found["best"]), 10)
             for row in found["best"]:
                 self.assertLessEqual(row["bound_ms"], row["step_ms"], row["name"])
+            fast = self.found(*options, *ASKED_LAYERS, model=LAYERS, ranks=8)
+            self.assertEqual(fast["best"][0]["step_ms"], found["best"][0]["step_ms"])
+            compiled = [sum(pair) for pair in zip(compiled, (fast["compiled"], found["compiled"]))]
+        self.assertLess(*compiled, "the bounds leave nothing out")
 
     def test_the_spec_keeps_the_promise(self):
         done = self.tune("--axis", "dp=4", "--fixed", "zero.stage=1", "-o", "best.toml")

@@ -6,6 +6,8 @@
 namespace meshwork::tune {
 namespace {
 
+constexpr uint32_t mostMicrobatches = 2; // of a body
+
 /// The smallest number from 2 on that divides it.
 uint32_t primeOf(uint32_t number) {
   for (uint32_t one = 2; uint64_t{one} * one <= number; ++one)
@@ -78,14 +80,14 @@ std::vector<size_t> Bodies::simplerThan(size_t which) const {
     simpler.push_back(body);
     simpler.back().recompute = body.recompute == "full" ? "selective" : "none";
   }
-  return find(which, simpler);
+  const OfBody &one = all[which];
+  return find(which, simpler, one.global / (one.body.ep * one.body.micro));
 }
 
-/// Those of them that some choice has, with as many microbatches or with one.
+/// Those of them that some choice has, with one microbatch or up to `most`.
 std::vector<size_t> Bodies::find(size_t which,
-                                 const std::vector<Choice> &bodies) const {
-  const OfBody &one = all[which];
-  uint32_t most = one.global / (one.body.ep * one.body.micro);
+                                 const std::vector<Choice> &bodies,
+                                 uint32_t most) const {
   std::vector<size_t> found;
   for (const Choice &body : bodies)
     for (uint32_t microbatches = 1; microbatches <= most; ++microbatches)
@@ -115,7 +117,7 @@ double Bodies::keptOfLayer(size_t which) {
   }
   less.push_back(one.body);
   double most = 0;
-  for (size_t other : find(which, less)) {
+  for (size_t other : find(which, less, mostMicrobatches)) {
     const Choice &body = all[other].body;
     most = std::max(most, keptOfLayer(other) * one.body.micro / body.micro *
                               ranksOf(body) / ranksOf(one.body));
@@ -153,7 +155,7 @@ Bodies::Seconds Bodies::rankSeconds(size_t which) {
   if (one.measured && one.measured->status == Costed::done) {
     double share = ranksOf(one.body) / one.body.micro,
            seconds = one.measured->seconds();
-    most = {seconds * share, (seconds - one.measured->exposed) * share};
+    most = {seconds * share, (seconds - one.measured->exposed / 2) * share};
   } else
     for (size_t other : simplerThan(which)) {
       Seconds known = rankSeconds(other);

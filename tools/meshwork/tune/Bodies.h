@@ -64,8 +64,8 @@ private:
   Key keyOf(const Choice &choice) const;
   std::vector<Choice> onFewerRanks(const Choice &body) const;
   std::vector<size_t> simplerThan(size_t which) const;
-  std::vector<size_t> find(size_t which,
-                           const std::vector<Choice> &bodies) const;
+  std::vector<size_t> find(size_t which, const std::vector<Choice> &bodies,
+                           uint32_t most) const;
 
   uint32_t global;
   std::vector<OfBody> all;

@@ -7,10 +7,6 @@
 namespace meshwork::tune {
 namespace {
 
-/// The first and the last layer stay as they are; what is between them grows
-/// evenly from the second one on.
-constexpr int64_t fewLayers = 2, moreLayers = 4;
-
 bool isSingle(const Choice &choice, uint32_t global) {
   return choice.dataParallel() * choice.micro >= global;
 }
@@ -60,9 +56,9 @@ double passingBytes(const Compiled &one) {
 } // namespace
 
 Body measureBody(const Facts &facts, const spec::Spec &spec, uint32_t ranks) {
-  bool isEven = facts.kinds == 1 && facts.layers > moreLayers;
-  Compiled more = compileShallow(facts.text, spec,
-                                 isEven ? moreLayers : facts.layers, ranks);
+  bool isEven = !facts.shallow.empty();
+  Compiled more = compileWith(
+      isEven ? facts.shallow.at(moreLayers) : facts.text, spec, ranks);
   Body body{more.costed.status, more.costed.why};
   body.forward = more.forward;
   body.backward = more.backward;
@@ -70,7 +66,7 @@ Body measureBody(const Facts &facts, const spec::Spec &spec, uint32_t ranks) {
   body.update = more.update;
   if (!isEven || body.status != Costed::done)
     return body;
-  Compiled few = compileShallow(facts.text, spec, fewLayers, ranks);
+  Compiled few = compileWith(facts.shallow.at(fewLayers), spec, ranks);
   Extended of(few, more, facts.layers);
   body.isEven = true;
   body.forward = of.whole(forwardOf);

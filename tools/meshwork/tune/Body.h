@@ -10,6 +10,10 @@
 
 namespace meshwork::tune {
 
+/// Depths at which it is compiled. The first and the last layer stay as they
+/// are; what is between them grows evenly from the second one on.
+inline constexpr int64_t fewLayers = 2, moreLayers = 4;
+
 struct Body {
   Costed::Status status = Costed::broken;
   std::string why;
@@ -30,7 +34,7 @@ struct Body {
   double seconds() const { return forward + backward; }
   /// What a choice takes at least of them.
   double seconds(const Choice &choice) const {
-    return choice.zeroStage == 3 ? seconds() - exposed : seconds();
+    return choice.zeroStage == 3 ? seconds() - exposed / 2 : seconds();
   }
 };
 

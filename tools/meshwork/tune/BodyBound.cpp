@@ -1,7 +1,6 @@
 #include "tools/meshwork/tune/BodyBound.h"
 
 #include "lib/Cost/OfSpec.h"
-#include "passes/pipeline/Stages.h"
 
 #include <algorithm>
 #include <cmath>
@@ -35,9 +34,10 @@ bool reducesOnce(const Choice &choice) {
 } // namespace
 
 BodyBound::BodyBound(const Bound &bound, const spec::Spec &spec,
-                     const Facts &facts, Given given)
+                     const Facts &facts, Bound::Given given)
     : bound(bound), facts(facts), machine(cost::machineOf(spec)), given(given),
-      bucketBytes(static_cast<double>(spec.overlap.bucketBytes)) {
+      bucketBytes(static_cast<double>(spec.overlap.bucketBytes)),
+      tables(facts.flopsOfLayers) {
   bool isPlain = spec.zero.gradients == spec::GradientType::precision;
   bytesOfGradient = !isPlain ? 1 : spec.gradients == spec::Type::f32 ? 4 : 2;
   bytesOfSum = isPlain && !given.gradients ? 4 : bytesOfGradient;
@@ -46,12 +46,14 @@ BodyBound::BodyBound(const Bound &bound, const spec::Spec &spec,
                                                                  : 2;
 }
 
-/// Of a rank with so many parameters; each collective as one, since parts of
-/// it take no less. What is moved once a step for some axes and for each use
-/// for others, as in a hierarchy, is left out.
-BodyBound::Moved BodyBound::movedOf(const Choice &choice,
-                                    double parameters) const {
+/// Of a rank with so many layers, or of all of the model; each collective as
+/// one, since parts of it take no less. What is moved once a step for some axes
+/// and for each use for others, as in a hierarchy, is left out.
+BodyBound::Moved BodyBound::movedOf(const Choice &choice, double layers) const {
   Moved moved;
+  double parameters =
+      (choice.pp > 1 ? layers * facts.leastOfLayer : facts.parameters) /
+      (double{1} * choice.tp * choice.ep);
   std::vector<uint32_t> axes; // as below
   if (choice.dp > 1)
     axes.push_back(1);
@@ -68,11 +70,11 @@ BodyBound::Moved BodyBound::movedOf(const Choice &choice,
          weights =
              bytesOfWeight * parameters / (double{1} * choice.dp * choice.cp);
   if (choice.zeroStage == 0)
-    moved.last = collective(times, Kind::all_reduce, gradients, axes);
+    moved.last = collective(times, layers, Kind::all_reduce, gradients, axes);
   else
     (reducesOnce(choice) ? moved.last : moved.backward) =
-        collective(times, Kind::reduce_scatter, gradients, axes);
-  double gather = collective(times, Kind::all_gather, weights, axes);
+        collective(times, layers, Kind::reduce_scatter, gradients, axes);
+  double gather = collective(times, layers, Kind::all_gather, weights, axes);
   if (choice.zeroStage == 1 || choice.zeroStage == 2)
     moved.update = gather;
   if (choice.gathered == "free" || choice.gathered == "keep")
@@ -84,14 +86,14 @@ BodyBound::Moved BodyBound::movedOf(const Choice &choice,
 
 /// All that a rank has goes in parts, one for each layer at least, but for what
 /// fits a bucket.
-double BodyBound::collective(const cost::Times &times,
+double BodyBound::collective(const cost::Times &times, double layers,
                              plan::CollectiveKind kind, double bytes,
                              const std::vector<uint32_t> &axes) const {
   double whole = kind == plan::CollectiveKind::all_gather
                      ? bytes * static_cast<double>(times.ranksOf(axes))
                      : bytes;
-  double parts = std::clamp(std::floor(whole / bucketBytes), 1.0,
-                            std::max(1.0, static_cast<double>(facts.layers)));
+  double parts =
+      std::clamp(std::floor(whole / bucketBytes), 1.0, std::max(1.0, layers));
   return parts * times.collective(kind, bytes / parts, axes);
 }
 
@@ -117,11 +119,12 @@ double BodyBound::updateOf(const Choice &choice, const Moved &moved,
   return besides(moved, (1 - margin) * whole / parts, moved.update);
 }
 
-/// Null for what is no pipeline that layers suffice for.
+/// Null for what is no pipeline, or has no table with balanced stages.
 const StepTable *BodyBound::tableOf(const Choice &choice) {
-  if (choice.pp == 1 || stagesOf(choice) > static_cast<uint64_t>(facts.layers))
-    return nullptr;
-  return tables.of(choice, static_cast<uint32_t>(bound.microbatches(choice)));
+  return choice.pp == 1 || given.layers
+             ? nullptr
+             : tables.of(choice,
+                         static_cast<uint32_t>(bound.microbatches(choice)));
 }
 
 /// Stages that layers make uneven wait for longer, though by a little less for
@@ -136,11 +139,13 @@ double BodyBound::partOf(const Choice &choice) {
          static_cast<double>(choice.ranks());
 }
 
-double BodyBound::secondsBeside(const Choice &choice) const {
-  if (choice.pp > 1)
+/// Of the rank with the fewest layers.
+double BodyBound::secondsBeside(const Choice &choice) {
+  const StepTable *table = tableOf(choice);
+  if (choice.pp > 1 && !table)
     return 0;
-  Moved moved =
-      movedOf(choice, facts.parameters / (double{1} * choice.tp * choice.ep));
+  Moved moved = movedOf(
+      choice, static_cast<double>(table ? table->fewestLayers : facts.layers));
   double hidden = moved.takesCores ? 1 : std::min(machine.slowdown, 1.0);
   return hidden *
              (bound.microbatches(choice) * (moved.forward + moved.backward) +
@@ -152,9 +157,9 @@ double BodyBound::seconds(const Choice &choice, const Body &body) {
   if (choice.pp > 1)
     return std::max(bound.seconds(choice),
                     partOf(choice) * body.seconds(choice) * choice.cp *
-                        choice.tp / choice.micro);
-  Moved moved =
-      movedOf(choice, facts.parameters / (double{1} * choice.tp * choice.ep));
+                            choice.tp / choice.micro +
+                        secondsBeside(choice));
+  Moved moved = movedOf(choice, static_cast<double>(facts.layers));
   double many = bound.microbatches(choice), sure = sureOf(choice, body);
   double ofStep = many * (besides(moved, sure * body.forward, moved.forward) +
                           meanBackward(moved, sure * body.backward, many)) +
@@ -190,22 +195,19 @@ double BodyBound::bytes(const Choice &choice, double keptOfLayer) {
 /// gets slower.
 double BodyBound::simulated(const Choice &choice, const Body &body) {
   const StepTable *table = tableOf(choice);
-  if (!table || !body.isEven || given.layers)
+  if (!table || !body.isEven)
     return seconds(choice, body);
-  llvm::SmallVector<int64_t> balanced = pipeline::balance(
-      facts.flopsOfLayers, static_cast<int64_t>(table->table.rankOf.size()));
-  std::vector<int64_t> layers(balanced.begin(), balanced.end());
   return std::max(seconds(choice, body),
-                  leastSeconds(*table, costsOf(choice, body, *table, layers)) +
-                      updateOfStages(choice, body, *table, layers));
+                  leastSeconds(*table, costsOf(choice, body, *table)) +
+                      updateOfStages(choice, body, *table));
 }
 
 /// Each stage its layers; the first one what comes before them, the last one
 /// the head. Gradients of weights take as long as the forward pass: they have
 /// as many flops.
 schedules::Costs BodyBound::costsOf(const Choice &choice, const Body &body,
-                                    const StepTable &table,
-                                    const std::vector<int64_t> &layers) const {
+                                    const StepTable &table) const {
+  const std::vector<int64_t> &layers = table.layers;
   auto all = static_cast<double>(facts.layers);
   double before = body.forward - all * body.forwardOfLayer,
          head = body.backward - all * body.backwardOfLayer;
@@ -214,8 +216,7 @@ schedules::Costs BodyBound::costsOf(const Choice &choice, const Body &body,
   schedules::Costs costs{none, none, none, none, none};
   for (size_t stage = 0; stage < layers.size(); ++stage) {
     auto own = static_cast<double>(layers[stage]);
-    Moved moved = movedOf(choice, own * facts.leastOfLayer /
-                                      (double{1} * choice.tp * choice.ep));
+    Moved moved = movedOf(choice, own);
     double forward = own * body.forwardOfLayer +
                      (stage == 0 ? std::max(before, 0.0) : 0),
            backward = own * body.backwardOfLayer +
@@ -231,14 +232,13 @@ schedules::Costs BodyBound::costsOf(const Choice &choice, const Body &body,
 }
 
 double BodyBound::updateOfStages(const Choice &choice, const Body &body,
-                                 const StepTable &table,
-                                 const std::vector<int64_t> &layers) const {
+                                 const StepTable &table) const {
+  const std::vector<int64_t> &layers = table.layers;
   std::vector<double> ofRank(choice.pp, 0);
   for (size_t stage = 0; stage < layers.size(); ++stage)
     ofRank[table.table.rankOf[stage]] += static_cast<double>(layers[stage]);
   double most = *std::max_element(ofRank.begin(), ofRank.end());
-  Moved moved = movedOf(choice, most * facts.leastOfLayer /
-                                    (double{1} * choice.tp * choice.ep));
+  Moved moved = movedOf(choice, most);
   return updateOf(choice, moved, most * body.updateOfLayer);
 }
 

@@ -13,18 +13,14 @@ namespace meshwork::tune {
 
 class BodyBound {
 public:
-  /// What --fixed says: which layers each stage has, and what gradients are.
-  struct Given {
-    bool layers = false, gradients = false;
-  };
   /// `spec` has the keys that are no part of the choices.
   BodyBound(const Bound &bound, const spec::Spec &spec, const Facts &facts,
-            Given given);
+            Bound::Given given);
 
   /// Of a choice whose body is not known but by Bodies::rankSeconds:
   ///   rankSeconds * partOf(choice) + secondsBeside(choice)
   double partOf(const Choice &choice);
-  double secondsBeside(const Choice &choice) const;
+  double secondsBeside(const Choice &choice);
 
   /// Quick: stages are as even as can be.
   double seconds(const Choice &choice, const Body &body);
@@ -43,7 +39,7 @@ private:
     double update = 0;                // after it
     bool takesCores = false;
   };
-  Moved movedOf(const Choice &choice, double parameters) const;
+  Moved movedOf(const Choice &choice, double layers) const;
   const StepTable *tableOf(const Choice &choice);
   double waitsOf(const Choice &choice);
   double besides(const Moved &moved, double computing, double moving) const;
@@ -51,20 +47,19 @@ private:
                       double microbatches) const;
   double updateOf(const Choice &choice, const Moved &moved, double whole) const;
   schedules::Costs costsOf(const Choice &choice, const Body &body,
-                           const StepTable &table,
-                           const std::vector<int64_t> &layers) const;
+                           const StepTable &table) const;
   double updateOfStages(const Choice &choice, const Body &body,
-                        const StepTable &table,
-                        const std::vector<int64_t> &layers) const;
-  double collective(const cost::Times &times, plan::CollectiveKind kind,
-                    double bytes, const std::vector<uint32_t> &axes) const;
+                        const StepTable &table) const;
+  double collective(const cost::Times &times, double layers,
+                    plan::CollectiveKind kind, double bytes,
+                    const std::vector<uint32_t> &axes) const;
 
   const Bound &bound;
   const Facts &facts;
   cost::Machine machine;
-  Given given;
-  double bucketBytes; // of gradients that travel together, at most
+  Bound::Given given;
   double bytesOfGradient, bytesOfSum, bytesOfWeight; // on links, of a parameter
+  double bucketBytes; // of gradients that travel together, at most
   Tables tables;
 };
 

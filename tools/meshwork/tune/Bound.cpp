@@ -29,7 +29,7 @@ double momentsOf(const spec::Spec &spec) {
 }
 } // namespace
 
-Bound::Bound(const spec::Spec &spec, const Facts &facts)
+Bound::Bound(const spec::Spec &spec, const Facts &facts, Given given)
     : parameters(facts.parameters), ofStep(spec.batch.global) {
   cost::Machine machine = cost::machineOf(spec);
   double share = machine.share(spec.numRanks());
@@ -40,7 +40,8 @@ Bound::Bound(const spec::Spec &spec, const Facts &facts)
                share;
   bool isMixed = spec.compute == spec::Type::bf16;
   weights = isMixed ? 2 : 4;
-  gradients = isMixed ? 2 : 4; // of several microbatches f32, the default
+  gradients = spec.gradients == spec::Type::f32 ? 4 : 2;
+  sums = given.gradients ? gradients : 4;
   states = spec.offload.optimizer && isMixed
                ? 0
                : 4 * momentsOf(spec) + (isMixed ? 4 : 0);
@@ -87,7 +88,7 @@ double Bound::storedBytes(const Choice &choice, double some) const {
   };
   bool sumsWhole = choice.reduce == "step";
   return of(weights, choice.gathered == "keep" ? 4 : 3) + of(states, 1) +
-         of(gradients, sumsWhole ? 4 : 2);
+         of(microbatches(choice) > 1 ? sums : gradients, sumsWhole ? 4 : 2);
 }
 
 } // namespace meshwork::tune

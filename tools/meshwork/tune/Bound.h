@@ -12,8 +12,12 @@ namespace meshwork::tune {
 
 class Bound {
 public:
+  /// What --fixed says: which layers each stage has, and what gradients are.
+  struct Given {
+    bool layers = false, gradients = false;
+  };
   /// `spec` has the keys that are no part of the choices.
-  Bound(const spec::Spec &spec, const Facts &facts);
+  Bound(const spec::Spec &spec, const Facts &facts, Given given);
 
   /// Seconds of a step: all flops of the model, shared evenly, at the rates of
   /// work without limit of size, and how long a pipeline takes to fill.
@@ -33,7 +37,8 @@ private:
   double ofSequence; // seconds of one on one rank
   double parameters;
   double weights, states, gradients; // bytes of a parameter
-  uint32_t ofStep;                   // sequences
+  double sums;     // of a gradient that several microbatches add to
+  uint32_t ofStep; // sequences
 };
 
 } // namespace meshwork::tune

@@ -1,6 +1,5 @@
 #include "tools/meshwork/tune/Cost.h"
 
-#include "dialects/transformer/StepFunctions.h"
 #include "lib/Cost/OfPlan.h"
 #include "lib/Explain/Memory.h"
 #include "lib/Explain/RankWork.h"
@@ -8,7 +7,6 @@
 #include "meshwork/Plan/Frame.h"
 #include "passes/codegen/plan/PlanWriter.h"
 #include "passes/pipelines/Pipelines.h"
-#include "passes/verify/SmallModel.h"
 #include "tools/meshwork/driver/Choices.h"
 #include "tools/meshwork/driver/Files.h"
 #include "tools/meshwork/driver/Model.h"
@@ -103,11 +101,6 @@ uint64_t storedBytes(const plan::Program &program) {
       .persistentBytes;
 }
 
-LogicalResult leaveLayersOut(ModuleOp module, int64_t layers) {
-  auto loss = transformer::functionOf(module, transformer::StepFunction::loss);
-  return success(loss && verify::keepLayers(loss, layers, {}));
-}
-
 void tell(const explain::WholeStep &whole, Costed &costed) {
   costed.status = Costed::done;
   costed.seconds = whole.estimate.step.seconds;
@@ -120,8 +113,8 @@ void tell(const explain::WholeStep &whole, Costed &costed) {
 }
 } // namespace
 
-Compiled compileShallow(const std::string &text, const spec::Spec &given,
-                        int64_t layers, uint32_t ranks) {
+Compiled compileWith(const std::string &text, const spec::Spec &given,
+                     uint32_t ranks) {
   Compiled compiled;
   Costed &costed = compiled.costed;
   spec::Spec spec = given;
@@ -131,9 +124,7 @@ Compiled compileShallow(const std::string &text, const spec::Spec &given,
   MLIRContext *context = model.module()->getContext();
   context->disableMultithreading(); // Other choices have the other cores.
   driver::QuietTrials trial(context);
-  std::optional<std::vector<char>> file;
-  if (succeeded(leaveLayersOut(model.module(), layers)))
-    file = planOf(model, spec);
+  std::optional<std::vector<char>> file = planOf(model, spec);
   if (!file) {
     costed.status = trial.areRefused() ? Costed::refused : Costed::broken;
     costed.why = trial.firstError();
@@ -150,7 +141,7 @@ Compiled compileShallow(const std::string &text, const spec::Spec &given,
 }
 
 Costed costOf(const std::string &text, const spec::Spec &spec) {
-  return compileShallow(text, spec, INT64_MAX, spec.numRanks()).costed;
+  return compileWith(text, spec, spec.numRanks()).costed;
 }
 
 } // namespace meshwork::tune

@@ -18,11 +18,11 @@ struct Compiled {
   double update = 0;                // seconds of a step
   uint64_t storedBytes = 0;         // what always lives; of the first rank
 };
-/// The same of the model with so many of its layers.
+/// The same with more of it.
 ///   ranks  how many there are beside those of `spec`: the seconds of lists
 ///          are those of the slowest, which shares its node with others
-Compiled compileShallow(const std::string &text, const spec::Spec &spec,
-                        int64_t layers, uint32_t ranks);
+Compiled compileWith(const std::string &text, const spec::Spec &spec,
+                     uint32_t ranks);
 
 /// Reads a model, in a child whose time and memory are bounded by the size of
 /// its text, and looks at one sequence of its step. Messages go to stderr; an

@@ -1,6 +1,7 @@
 // What the search knows of a model before it compiles anything.
 #pragma once
 
+#include <map>
 #include <string>
 #include <vector>
 
@@ -8,6 +9,8 @@ namespace meshwork::tune {
 
 struct Facts {
   std::string text; // the model in the transformer dialect
+  /// The same with fewer layers, by how many; of what has enough, all alike.
+  std::map<int64_t, std::string> shallow;
   /// Of one sequence, forward and backward, over all ranks: products and all
   /// else but attention; and attention, as plans count it.
   double flops = 0, attentionFlops = 0;

@@ -41,8 +41,12 @@ static Costed::Status statusIn(const json::Object &object) {
 }
 
 std::string toJson(const Facts &facts) {
+  json::Object shallow;
+  for (const auto &[layers, text] : facts.shallow)
+    shallow[std::to_string(layers)] = json::fixUTF8(text);
   return textOf(
-      json::Object{{"text", json::fixUTF8(facts.text)},
+      json::Object{{"shallow", std::move(shallow)},
+                   {"text", json::fixUTF8(facts.text)},
                    {"flops", facts.flops},
                    {"attention_flops", facts.attentionFlops},
                    {"parameters", facts.parameters},
@@ -59,6 +63,10 @@ Facts factsFromJson(const std::string &text) {
   json::Object object = objectOf(text);
   Facts facts;
   facts.text = word(object, "text");
+  if (const json::Object *shallow = object.getObject("shallow"))
+    for (const auto &[layers, one] : *shallow)
+      facts.shallow[std::stoll(layers.str())] =
+          one.getAsString().value_or("").str();
   facts.flops = number(object, "flops");
   facts.attentionFlops = number(object, "attention_flops");
   facts.parameters = number(object, "parameters");

@@ -8,6 +8,7 @@
 #include "tools/meshwork/driver/Model.h"
 #include "tools/meshwork/driver/SpecErrors.h"
 #include "tools/meshwork/driver/Trial.h"
+#include "tools/meshwork/tune/Body.h"
 #include "tools/meshwork/tune/Cost.h"
 
 #include <cstdio>
@@ -56,6 +57,23 @@ void countFlops(ModuleOp module, Facts &facts) {
   });
 }
 
+/// Of models whose layers are all alike.
+bool addShallow(Facts &facts) {
+  if (facts.kinds != 1 || facts.layers <= moreLayers)
+    return true;
+  for (int64_t layers : {fewLayers, moreLayers}) {
+    driver::Model model;
+    if (model.readText(facts.text, "the model") != driver::ok)
+      return false;
+    auto loss = transformer::functionOf(model.module(),
+                                        transformer::StepFunction::loss);
+    if (!loss || !verify::keepLayers(loss, layers, {}))
+      return false;
+    llvm::raw_string_ostream(facts.shallow[layers]) << model.module();
+  }
+  return true;
+}
+
 int look(driver::Model &model, const spec::Result &spec, Facts &facts) {
   driver::SpecErrors ofSpec(model.module()->getContext(), *spec.spec,
                             spec.origins);
@@ -68,7 +86,7 @@ int look(driver::Model &model, const spec::Result &spec, Facts &facts) {
   if (!fine)
     return ofSpec.any() ? driver::badSpec : driver::badData;
   countFlops(model.module(), facts);
-  return driver::ok;
+  return addShallow(facts) ? driver::ok : driver::internal;
 }
 
 std::string contentOf(std::FILE *file) {

@@ -60,11 +60,10 @@ private:
     std::optional<spec::Spec> plain = plainSpec();
     if (!plain)
       return;
-    bounds.emplace(*plain, facts);
-    ofBodies.emplace(
-        *bounds, *plain, facts,
-        BodyBound::Given{specs.fixedValue("pipeline.layers") != nullptr,
-                         specs.fixedValue("precision.gradients") != nullptr});
+    Bound::Given given{specs.fixedValue("pipeline.layers") != nullptr,
+                       specs.fixedValue("precision.gradients") != nullptr};
+    bounds.emplace(*plain, facts, given);
+    ofBodies.emplace(*bounds, *plain, facts, given);
     machine = cost::machineOf(*plain);
     if (std::optional<cost::MemoryLimit> limit = cost::memoryLimit(*plain)) {
       found.limit = limit->bytes;

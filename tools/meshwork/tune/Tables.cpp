@@ -4,6 +4,7 @@
 #include "lib/Schedules/Live.h"
 #include "lib/Schedules/Named.h"
 #include "lib/Schedules/Simulate.h"
+#include "passes/pipeline/Stages.h"
 
 #include <algorithm>
 
@@ -46,9 +47,23 @@ bool splitBackward(schedules::Table &table) {
   return splits;
 }
 
+} // namespace
+
+/// As the compiler does it, where memory suffices.
+void Tables::shareLayers(StepTable &table) const {
+  const std::vector<int32_t> &rankOf = table.table.rankOf;
+  llvm::SmallVector<int64_t> balanced =
+      pipeline::balance(flops, static_cast<int64_t>(rankOf.size()));
+  table.layers.assign(balanced.begin(), balanced.end());
+  std::vector<int64_t> ofRank(table.table.ranks.size(), 0);
+  for (size_t stage = 0; stage < rankOf.size(); ++stage)
+    ofRank[rankOf[stage]] += table.layers[stage];
+  table.fewestLayers = *std::min_element(ofRank.begin(), ofRank.end());
+}
+
 /// A gradient of weights takes as long as a forward pass, a whole backward
 /// pass as two.
-double waitsOf(const StepTable &table) {
+static double waitsOf(const StepTable &table) {
   std::vector<double> one(table.table.rankOf.size(), 1),
       two(one.size(), table.splitsBackward ? 0 : 2), none(one.size(), 0);
   double ofRank = 3 * (table.microbatches + table.left) *
@@ -57,14 +72,15 @@ double waitsOf(const StepTable &table) {
 }
 
 /// None where there is none.
-std::unique_ptr<StepTable> make(const Choice &choice, uint32_t microbatches) {
+std::unique_ptr<StepTable> Tables::make(const Choice &choice,
+                                        uint32_t microbatches) const {
   uint32_t some = shortened(microbatches, choice.pp);
   absl::StatusOr<schedules::Table> table = schedules::generate(
       {.name = std::string(choice.schedule),
        .ranks = static_cast<int32_t>(choice.pp),
        .microbatches = static_cast<int32_t>(some),
        .virtualStages = static_cast<int32_t>(choice.virtualStages)});
-  if (!table.ok())
+  if (!table.ok() || table->rankOf.size() > flops.size())
     return nullptr;
   auto made = std::make_unique<StepTable>();
   made->table = *std::move(table);
@@ -74,10 +90,10 @@ std::unique_ptr<StepTable> make(const Choice &choice, uint32_t microbatches) {
     made->kept.push_back(live.ofRank(rank));
   made->microbatches = some;
   made->left = microbatches - some;
+  shareLayers(*made);
   made->waits = std::max(1.0, waitsOf(*made));
   return made;
 }
-} // namespace
 
 uint64_t stagesOf(const Choice &choice) {
   for (const schedules::NamedSchedule &named : schedules::namedSchedules())
@@ -92,7 +108,7 @@ uint64_t stagesOf(const Choice &choice) {
 const StepTable *Tables::of(const Choice &choice, uint32_t microbatches) {
   auto [at, isNew] = known.try_emplace(
       {choice.schedule, choice.pp, choice.virtualStages, microbatches});
-  if (isNew)
+  if (isNew && stagesOf(choice) <= flops.size())
     at->second = make(choice, microbatches);
   return at->second.get();
 }
