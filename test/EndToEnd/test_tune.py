@@ -12,7 +12,7 @@ ASKED = ("--machine", "h100x8", "--global", "8", "--sequence", "64")
 
 
 class Tune(unittest.TestCase):
-    cost_s = 30
+    cost_s = 60
 
     def setUp(self):
         self.space = shell.Shell()
