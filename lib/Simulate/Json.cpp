@@ -40,7 +40,9 @@ std::string json(const plan::Plan &plan, const Simulation &simulation) {
       {"ranks", explain::numRanks(plan)},
       {"machine", whole.machine.name},
       {"step_ms", whole.estimate.step.seconds * 1e3},
-      {"planned_step_ms", simulation.plannedSeconds * 1e3},
+      {"planned_step_ms", simulation.plannedSeconds > 0
+                              ? Json(simulation.plannedSeconds * 1e3)
+                              : Json()},
       {"tokens_per_second", whole.tokensPerSecond},
       {"mfu", whole.mfu > 0 ? Json(whole.mfu) : Json()},
       {"exposed_ms", exposedOf(whole)},

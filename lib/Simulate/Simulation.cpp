@@ -53,8 +53,14 @@ Month monthOf(const plan::Plan &plan, const cost::Machine &machine,
 Simulation simulate(const plan::Plan &plan, const cost::Machine &machine,
                     bool isNamed) {
   Simulation result{explain::wholeStep(plan, machine, isNamed), 0, {}};
-  result.plannedSeconds = explain::wholeStep(plan)->estimate.step.seconds;
   double step = result.whole.estimate.step.seconds;
+  cost::MachineResult own = explain::machineOf(plan);
+  if (own.machine == machine)
+    result.plannedSeconds = step;
+  else if (own.machine)
+    result.plannedSeconds =
+        explain::estimateStep(plan, *own.machine, cost::Ranks::threads)
+            .step.seconds;
   if (machine.failureHours > 0 && step > 0)
     result.month = monthOf(plan, machine, step);
   return result;

@@ -28,12 +28,13 @@ struct Month {
 
 struct Simulation {
   explain::WholeStep whole;
-  double plannedSeconds = 0; // of a step on the machine of the plan
+  /// Of a step on the plan's own machine; 0 where that cannot be read.
+  double plannedSeconds = 0;
   std::optional<Month> month;
 };
 
 /// `isNamed`: whether the user or the plan's spec named the machine, so that
-/// MFU means something. The plan's own machine must be readable (machineOf).
+/// MFU means something.
 Simulation simulate(const plan::Plan &plan, const cost::Machine &machine,
                     bool isNamed);
 
