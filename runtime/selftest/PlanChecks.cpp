@@ -2,10 +2,10 @@
 #include "absl/strings/str_cat.h"
 #include "lib/Plan/StatusMacros.h"
 #include "runtime/io/IoStatus.h"
+#include "runtime/io/OtherProgram.h"
 #include "runtime/io/SafeTensors.h"
 #include "runtime/machine/Clock.h"
 #include "runtime/run/RunOn.h"
-#include "runtime/selftest/Compiler.h"
 #include "runtime/selftest/PlanTexts.h"
 #include <algorithm>
 #include <cmath>
@@ -62,16 +62,16 @@ private:
 
 absl::Status Checker::compileOne(const PlanText &text, bool onOneRank) {
   std::string compiler;
-  MESHWORK_ASSIGN_OR_RETURN(compiler, compilerHere());
+  MESHWORK_ASSIGN_OR_RETURN(compiler, programHere("meshwork"));
   MESHWORK_RETURN_IF_ERROR(writeWhole(scratch.file("model.json"),
                                       modelText(text.hasExperts, ranks)));
   MESHWORK_RETURN_IF_ERROR(
       writeWhole(scratch.file("spec.toml"),
                  specText(text, ranks, onOneRank, onOneRank ? "" : arch)));
-  return runCompiler({compiler, "compile", scratch.file("model.json"), "--spec",
-                      scratch.file("spec.toml"), "-o",
-                      scratch.file(onOneRank ? "one.mwplan" : "all.mwplan")},
-                     scratch);
+  return runProgram({compiler, "compile", scratch.file("model.json"), "--spec",
+                     scratch.file("spec.toml"), "-o",
+                     scratch.file(onOneRank ? "one.mwplan" : "all.mwplan")},
+                    scratch);
 }
 
 absl::Status Checker::compile(const PlanText &text) {

@@ -1,4 +1,5 @@
-// Plans that are made while a run is on, by the compiler beside it.
+// Runs a program of this project that lies beside this one, with files in a
+// folder of its own.
 #pragma once
 
 #include "absl/status/statusor.h"
@@ -22,12 +23,14 @@ private:
   std::string path;
 };
 
-/// Where `meshwork` is: beside this program. notFound when it is not there.
-absl::StatusOr<std::string> compilerHere();
+/// The path of `name`, "meshwork" say, beside this program. notFound when it is
+/// not there.
+absl::StatusOr<std::string> programHere(const std::string &name);
 
-/// Runs the compiler to its end. failedPrecondition has what it said, without
-/// the path of the folder.
-absl::Status runCompiler(const std::vector<std::string> &command,
-                         const ScratchFolder &scratch);
+/// Runs a program to its end. failedPrecondition has what it said, without the
+/// path of the folder.
+///   command  its path, and what it is given
+absl::Status runProgram(const std::vector<std::string> &command,
+                        const ScratchFolder &scratch);
 
 } // namespace meshwork::runtime

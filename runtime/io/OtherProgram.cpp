@@ -1,4 +1,4 @@
-#include "runtime/selftest/Compiler.h"
+#include "runtime/io/OtherProgram.h"
 #include "absl/strings/ascii.h"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_replace.h"
@@ -23,7 +23,7 @@ absl::StatusOr<ScratchFolder> ScratchFolder::make() {
       absl::StrCat(given && *given ? given : "/tmp", "/meshwork-XXXXXX");
   if (!::mkdtemp(path.data()))
     return absl::UnavailableError(absl::StrCat(
-        "a folder for plans in ", given && *given ? "TMPDIR" : "/tmp", ": ",
+        "a folder of its own in ", given && *given ? "TMPDIR" : "/tmp", ": ",
         std::strerror(errno)));
   return ScratchFolder(path);
 }
@@ -34,19 +34,20 @@ ScratchFolder::~ScratchFolder() {
     std::filesystem::remove_all(path, ignored);
 }
 
-absl::StatusOr<std::string> compilerHere() {
+absl::StatusOr<std::string> programHere(const std::string &name) {
   std::error_code error;
   std::filesystem::path own =
       std::filesystem::read_symlink("/proc/self/exe", error);
-  std::string path = (own.parent_path() / "meshwork").string();
+  std::string path = (own.parent_path() / name).string();
   if (error || ::access(path.c_str(), X_OK) != 0)
-    return absl::NotFoundError("the compiler, meshwork, is not in the folder "
-                               "of this meshwork-run");
+    return absl::NotFoundError(absl::StrCat(name, " is not in the folder of ",
+                                            own.filename().string(),
+                                            "; keep them together"));
   return path;
 }
 
-absl::Status runCompiler(const std::vector<std::string> &command,
-                         const ScratchFolder &scratch) {
+absl::Status runProgram(const std::vector<std::string> &command,
+                        const ScratchFolder &scratch) {
   std::vector<char *> arguments;
   for (const std::string &one : command)
     arguments.push_back(const_cast<char *>(one.c_str()));
@@ -63,7 +64,7 @@ absl::Status runCompiler(const std::vector<std::string> &command,
   ::posix_spawn_file_actions_destroy(&actions);
   if (error != 0)
     return absl::UnavailableError(
-        absl::StrCat("meshwork cannot be started: ", std::strerror(error)));
+        absl::StrCat(command[0], " cannot be started: ", std::strerror(error)));
   int status = 0;
   while (::waitpid(child, &status, 0) < 0 && errno == EINTR)
     ;
@@ -71,10 +72,10 @@ absl::Status runCompiler(const std::vector<std::string> &command,
     return absl::OkStatus();
   std::stringstream text;
   text << std::ifstream(said).rdbuf();
-  return absl::FailedPreconditionError(
-      absl::StrCat("meshwork compile failed: ",
-                   absl::StrReplaceAll(absl::StripAsciiWhitespace(text.str()),
-                                       {{scratch.file(""), ""}})));
+  return absl::FailedPreconditionError(absl::StrCat(
+      std::filesystem::path(command[0]).filename().string(), " failed: ",
+      absl::StrReplaceAll(absl::StripAsciiWhitespace(text.str()),
+                          {{scratch.file(""), ""}})));
 }
 
 } // namespace meshwork::runtime
