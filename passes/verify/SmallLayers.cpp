@@ -123,12 +123,36 @@ std::set<size_t> choose(ArrayRef<Layer> layers, size_t count,
 
 int64_t countLayers(func::FuncOp loss) { return memory::Layers(loss).count(); }
 
-int64_t countKinds(func::FuncOp loss) {
+std::vector<int64_t> kindsOfLayers(func::FuncOp loss) {
   Chain chain(loss);
-  std::set<std::string> kinds;
-  for (const Layer &layer : chain.all())
-    kinds.insert(layer.kind);
-  return chain.isWhole() ? static_cast<int64_t>(kinds.size()) : 0;
+  std::map<std::string, int64_t> numbers;
+  std::vector<int64_t> kinds;
+  if (chain.isWhole())
+    for (const Layer &layer : chain.all())
+      kinds.push_back(
+          numbers.try_emplace(layer.kind, numbers.size()).first->second);
+  return kinds;
+}
+
+static void keep(std::vector<Layer> &layers, const std::set<size_t> &kept) {
+  int64_t number = 0;
+  for (size_t i : kept) {
+    for (Operation *op : layers[i].ops)
+      if (auto parameter = dyn_cast<transformer::ParameterOp>(op))
+        parameter.setLayer(number);
+    ++number;
+  }
+  // From the end on: what enters a layer may be what another one leaves.
+  for (size_t i = layers.size(); i-- > 0;)
+    if (!kept.count(i))
+      leaveOut(layers[i]);
+}
+
+bool keepLayers(func::FuncOp loss, const std::set<size_t> &kept) {
+  Chain chain(loss);
+  if (chain.isWhole())
+    keep(chain.all(), kept);
+  return chain.isWhole();
 }
 
 bool keepLayers(func::FuncOp loss, int64_t count,
@@ -139,20 +163,7 @@ bool keepLayers(func::FuncOp loss, int64_t count,
     return true;
   if (!chain.isWhole())
     return false;
-  std::set<size_t> kept = choose(layers, static_cast<size_t>(count), named);
-  int64_t number = 0;
-  for (auto [i, layer] : llvm::enumerate(layers)) {
-    if (!kept.count(i))
-      continue;
-    for (Operation *op : layer.ops)
-      if (auto parameter = dyn_cast<transformer::ParameterOp>(op))
-        parameter.setLayer(number);
-    ++number;
-  }
-  // From the end on: what enters a layer may be what another one leaves.
-  for (size_t i = layers.size(); i-- > 0;)
-    if (!kept.count(i))
-      leaveOut(layers[i]);
+  keep(layers, choose(layers, static_cast<size_t>(count), named));
   return true;
 }
 

@@ -7,6 +7,7 @@
 #include "llvm/ADT/StringMap.h"
 #include <map>
 #include <set>
+#include <vector>
 
 namespace meshwork::verify {
 
@@ -39,8 +40,9 @@ void resize(mlir::ModuleOp model, const SmallSizes &sizes);
 
 /// Layers of `loss`, and what tells kinds of them apart.
 int64_t countLayers(mlir::func::FuncOp loss);
-/// 0 where layers are not a chain, as for keepLayers.
-int64_t countKinds(mlir::func::FuncOp loss);
+/// The kind of each layer, a number from 0 on; nothing where layers are not a
+/// chain, as for keepLayers.
+std::vector<int64_t> kindsOfLayers(mlir::func::FuncOp loss);
 
 /// Leaves out layers until `count` are left, of each kind one if possible. The
 /// last always stays, and so do those with a parameter of `named`. Layers are
@@ -48,5 +50,7 @@ int64_t countKinds(mlir::func::FuncOp loss);
 /// not a chain of which each hands one tensor to the next.
 bool keepLayers(mlir::func::FuncOp loss, int64_t count,
                 const std::set<std::string> &named);
+/// The same of those layers that `kept` numbers.
+bool keepLayers(mlir::func::FuncOp loss, const std::set<size_t> &kept);
 
 } // namespace meshwork::verify

@@ -1,14 +1,16 @@
 """`meshwork tune`: what it finds is what a loop over `compile --estimate` finds."""
 import itertools
 import json
+import re
 import unittest
+from pathlib import Path
 
 import shell
 
 MODEL = "examples/llama-tiny.json"
 LAYERS = "examples/llama-30m.json"  # ten of them: bodies have fewer
 ASKED_LAYERS = ("--fixed", "recompute.policy=selective", "--fixed", "batch.micro=1")
-ASKED = ("--machine", "h100x8", "--global", "8", "--sequence", "64")
+ASKED = ("--global", "8", "--sequence", "64")
 
 
 class Tune(unittest.TestCase):
@@ -18,8 +20,8 @@ class Tune(unittest.TestCase):
         self.space = shell.Shell()
         self.addCleanup(self.space.close)
 
-    def tune(self, *options, ranks=4, model=MODEL):
-        return self.space.run("meshwork", "tune", model, "--ranks", ranks, *ASKED, *options)
+    def tune(self, *options, ranks=4, model=MODEL, machine="h100x8"):
+        return self.space.run("meshwork", "tune", model, "--ranks", ranks, "--machine", machine, *ASKED, *options)
 
     def found(self, *options, **more):
         done = self.tune("--json", *options, **more)
@@ -104,6 +106,49 @@ class Tune(unittest.TestCase):
         done = self.tune("--axis", "pp=8", "--fixed", "recompute.policy=none", "--fixed", "batch.micro=1", ranks=8)
         self.assertEqual(done.returncode, shell.SPEC, done.stdout)
         self.assertRegex(done.stderr, "no spec is legal; most are refused for this: .* 8 stages")
+
+    def test_a_cache_knows_what_it_depends_on(self):
+        """The second search compiles nothing; another machine knows none of it; a damaged line is made again. All
+        specs are compiled, or what is left out would go by which result comes first."""
+        options = ("--axis", "dp=4", "--fixed", "recompute.policy=none", "--within", "100000%", "--cache", "known")
+        first, second = self.found(*options), self.found(*options)
+        self.assertEqual(first["cached"], 0)
+        self.assertEqual(second["cached"], second["compiled"] + second["bodies"])
+        self.assertEqual({**second, "cached": 0}, first)
+        lines = self.space.read("known").splitlines()
+        self.space.write("damaged", "\n".join([*lines[:-1], lines[-1].replace("0", "1")]))
+        damaged = self.found(*options[:-1], "damaged")
+        self.assertEqual({**damaged, "cached": second["cached"]}, second)
+        self.assertEqual(damaged["cached"], second["cached"] - 1)
+        slow = {"machine": self.slow_machine()}
+        third, fourth = self.found(*options, **slow), self.found(*options[:-2], **slow)
+        self.assertEqual(third, fourth, "a result of the other machine was taken")
+
+    def slow_machine(self):
+        """A file with h100x8's figures, but a fiftieth of its bandwidth between nodes."""
+        text = Path("examples/machines/h100x8.toml").read_text()
+        links = text.index("[link.between_nodes]")
+        slow = text[:links] + re.sub(r"\nbandwidth = (\S+)", lambda found: f"\nbandwidth = {float(found[1]) / 50}", text[links:], count=1)
+        self.space.write("slow.toml", slow)
+        return self.space.path / "slow.toml"
+
+    def test_what_is_no_cache_stays_as_it_is(self):
+        self.space.write("notes", "mine\n")
+        done = self.tune("--axis", "dp=4", "--cache", "notes")
+        self.assertEqual(done.returncode, shell.DATA, done.stderr)
+        self.assertIn("tune did not write it", done.stderr)
+        self.assertEqual(self.space.read("notes"), "mine\n")
+
+    def test_the_best_run_here(self):
+        """Two ranks that are threads; those that are GPUs are not here."""
+        options = ("--axis", "pp=1", "--fixed", "recompute.policy=none", "--measure", "2")
+        found = self.found(*options, "-o", "best.toml", ranks=2, machine="cpu")
+        measured = [row.get("measured_ms") for row in found["best"]]
+        self.assertTrue(0 < measured[0] <= measured[1], measured)
+        self.assertFalse(any(measured[2:]))
+        done = self.tune(*options)
+        self.assertEqual(done.returncode, 0, done.stderr)
+        self.assertRegex(done.stdout, "Not measured: meshwork-run failed: .*")
 
     def test_mistakes(self):
         for options, needle in ((("--axis", "xp=2"), "expected pp, dp, ep, cp or tp"),

@@ -347,6 +347,15 @@ CLI::App *addTune(CLI::App &app, meshwork::tune::TuneOptions &options) {
   command->add_option("-o,--output", options.output,
                       "the spec to write, TOML; of several numbers of ranks "
                       "one each: best.toml becomes best-64.toml");
+  command
+      ->add_option("--measure", options.measured,
+                   "run so many of the best on the ranks that are here, for "
+                   "some steps each; the fastest is the best then")
+      ->transform(meshwork::cli::wholeNumber(1, 1000));
+  command
+      ->add_option("--cache", options.cache,
+                   "a file that keeps what was compiled, for the next search")
+      ->check(meshwork::cli::notEmpty());
   command->add_flag("--json", options.json, "one JSON object");
   return command;
 }

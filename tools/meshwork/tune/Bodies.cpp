@@ -109,7 +109,7 @@ double Bodies::keptOfLayer(size_t which) {
   const OfBody &one = all[which];
   kept[which] = 0;
   if (one.measured && one.measured->status == Costed::done)
-    return kept[which] = one.measured->keptOfLayer;
+    return kept[which] = one.measured->leastKept;
   std::vector<Choice> less = onFewerRanks(one.body);
   if (one.body.micro > 1) {
     less.push_back(one.body);

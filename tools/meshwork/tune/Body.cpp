@@ -26,59 +26,69 @@ uint32_t globalOfBody(const Choice &choice, uint32_t global) {
 }
 
 namespace {
-/// Of `layers` layers, of which few and more were compiled.
-class Extended {
-public:
-  Extended(const Compiled &few, const Compiled &more, int64_t layers)
-      : few(few), more(more), layers(layers) {}
 
-  /// What one layer adds.
-  template <typename Of> double slope(Of of) const {
-    return std::max(0.0, of(more) - of(few)) / (moreLayers - fewLayers);
-  }
-  template <typename Of> double whole(Of of) const {
-    return of(more) + slope(of) * static_cast<double>(layers - moreLayers);
-  }
-
-private:
-  const Compiled &few, &more;
-  int64_t layers;
-};
-
-double forwardOf(const Compiled &one) { return one.forward; }
-double backwardOf(const Compiled &one) { return one.backward; }
-double exposedOf(const Compiled &one) { return one.exposed; }
-double updateOf(const Compiled &one) { return one.update; }
 double passingBytes(const Compiled &one) {
   return static_cast<double>(one.costed.bytes) -
          static_cast<double>(one.storedBytes);
 }
+
+/// What one more layer adds.
+OfLayer difference(const Compiled &few, const Compiled &more) {
+  auto each = [](double a, double b) {
+    return std::max(0.0, b - a) / layersMore;
+  };
+  return {each(few.forward, more.forward), each(few.backward, more.backward),
+          each(few.update, more.update),
+          each(passingBytes(few), passingBytes(more))};
+}
+
+Body bodyOf(const Compiled &compiled) {
+  Body body{compiled.costed.status, compiled.costed.why};
+  body.forward = compiled.forward;
+  body.backward = compiled.backward;
+  body.exposed = compiled.exposed;
+  body.update = compiled.update;
+  body.otherBytes = passingBytes(compiled);
+  return body;
+}
+
+/// Extends a body by the layers of a kind that were left out. Those that were
+/// not keep as much as they do.
+void extend(Body &body, const Kind &kind, const OfLayer &one, double exposed) {
+  auto left = static_cast<double>(kind.layers - kind.shallow);
+  body.forward += left * one.forward;
+  body.backward += left * one.backward;
+  body.exposed += left * exposed;
+  body.update += left * one.update;
+  body.otherBytes -= static_cast<double>(kind.shallow) * one.kept;
+  bool isFirst = body.kept == 0;
+  body.leastKept = isFirst ? one.kept : std::min(body.leastKept, one.kept);
+  body.kept += static_cast<double>(kind.layers) * one.kept;
+}
 } // namespace
 
 Body measureBody(const Facts &facts, const spec::Spec &spec, uint32_t ranks) {
-  bool isEven = !facts.shallow.empty();
-  Compiled more = compileWith(
-      isEven ? facts.shallow.at(moreLayers) : facts.text, spec, ranks);
-  Body body{more.costed.status, more.costed.why};
-  body.forward = more.forward;
-  body.backward = more.backward;
-  body.exposed = more.exposed;
-  body.update = more.update;
-  if (!isEven || body.status != Costed::done)
-    return body;
-  Compiled few = compileWith(facts.shallow.at(fewLayers), spec, ranks);
-  Extended of(few, more, facts.layers);
-  body.isEven = true;
-  body.forward = of.whole(forwardOf);
-  body.backward = of.whole(backwardOf);
-  body.exposed = std::min(of.whole(exposedOf), body.seconds());
-  body.update = of.whole(updateOf);
-  body.forwardOfLayer = of.slope(forwardOf);
-  body.backwardOfLayer = of.slope(backwardOf);
-  body.updateOfLayer = of.slope(updateOf);
-  body.keptOfLayer = of.slope(passingBytes);
-  body.otherBytes =
-      std::max(0.0, passingBytes(more) - moreLayers * body.keptOfLayer);
+  bool isExtended = !facts.shallow.empty();
+  Compiled few =
+      compileWith(isExtended ? facts.shallow : facts.text, spec, ranks);
+  Body body = bodyOf(few);
+  for (const Kind &kind : facts.kinds) {
+    if (body.status != Costed::done)
+      break;
+    OfLayer one;
+    double exposed = 0;
+    if (!kind.deeper.empty()) {
+      Compiled more = compileWith(kind.deeper, spec, ranks);
+      if (more.costed.status != Costed::done)
+        return bodyOf(more);
+      one = difference(few, more);
+      exposed = std::max(0.0, more.exposed - few.exposed) / layersMore;
+      extend(body, kind, one, exposed);
+    }
+    body.ofKinds.push_back(one);
+  }
+  body.exposed = std::min(body.exposed, body.seconds());
+  body.otherBytes = std::max(0.0, body.otherBytes);
   return body;
 }
 

@@ -1,6 +1,7 @@
 // What one microbatch takes on a rank, whatever ranks beside it have the same
-// weights or other layers: compiled without a pipeline and without copies, at
-// two depths. Choices that differ in other things share it.
+// weights or other layers: compiled without a pipeline and without copies, with
+// few layers and with more of each kind. Choices that differ in other things
+// share it.
 #pragma once
 
 #include "lib/Spec/Spec.h"
@@ -8,11 +9,16 @@
 #include "tools/meshwork/tune/Costed.h"
 #include "tools/meshwork/tune/Facts.h"
 
+#include <vector>
+
 namespace meshwork::tune {
 
-/// Depths at which it is compiled. The first and the last layer stay as they
-/// are; what is between them grows evenly from the second one on.
-inline constexpr int64_t fewLayers = 2, moreLayers = 4;
+/// What one layer of a kind takes.
+struct OfLayer {
+  double forward = 0, backward = 0; // seconds of a microbatch
+  double update = 0;                // seconds of a step
+  double kept = 0;                  // bytes that forward keeps for backward
+};
 
 struct Body {
   Costed::Status status = Costed::broken;
@@ -22,13 +28,11 @@ struct Body {
   /// gathered, too, since other things run beside it then.
   double exposed = 0;
   double update = 0; // seconds of a step, nothing being split
-  /// Whether all layers are alike, so that the figures of one are known; else
-  /// they are 0.
-  bool isEven = false;
-  double forwardOfLayer = 0, backwardOfLayer = 0, updateOfLayer = 0;
-  /// Bytes of a layer, without what it stores of parameters: what forward keeps
-  /// for backward.
-  double keptOfLayer = 0;
+  /// Of Facts::kinds; 0 of a kind with few layers. None where the model has few
+  /// layers or more kinds than can be told apart.
+  std::vector<OfLayer> ofKinds = {};
+  double kept = 0;       // bytes, of all layers
+  double leastKept = 0;  // of the layer that keeps least
   double otherBytes = 0; // beside these and what is stored, at the peak
 
   double seconds() const { return forward + backward; }

@@ -144,8 +144,9 @@ double BodyBound::secondsBeside(const Choice &choice) {
   const StepTable *table = tableOf(choice);
   if (choice.pp > 1 && !table)
     return 0;
-  Moved moved = movedOf(
-      choice, static_cast<double>(table ? table->fewestLayers : facts.layers));
+  Moved moved =
+      movedOf(choice, static_cast<double>(table ? table->of.fewestLayers
+                                                : facts.layers));
   double hidden = moved.takesCores ? 1 : std::min(machine.slowdown, 1.0);
   return hidden *
              (bound.microbatches(choice) * (moved.forward + moved.backward) +
@@ -168,8 +169,10 @@ double BodyBound::seconds(const Choice &choice, const Body &body) {
 }
 
 double BodyBound::bytes(const Choice &choice, const Body &body) {
-  return bytes(choice, body.keptOfLayer) +
-         (choice.pp == 1 ? (1 - marginOfBytes) * body.otherBytes : 0);
+  return choice.pp > 1
+             ? bytes(choice, body.leastKept)
+             : bound.bytes(choice) +
+                   (1 - marginOfBytes) * (body.kept + body.otherBytes);
 }
 
 /// Whatever layers a rank has, each costs it what is stored, and what is kept
@@ -184,9 +187,10 @@ double BodyBound::bytes(const Choice &choice, double keptOfLayer) {
   if (!table || kept == 0)
     return bound.bytes(choice);
   double stored = bound.storedBytes(choice, facts.leastOfLayer);
-  double chunks = static_cast<double>(table->table.rankOf.size()) / choice.pp;
+  double chunks =
+      static_cast<double>(table->of.table.rankOf.size()) / choice.pp;
   double layersOfByte = 0;
-  for (int32_t alive : table->kept)
+  for (int32_t alive : table->of.kept)
     layersOfByte += 1 / (stored + kept * alive / chunks);
   return std::max(bound.bytes(choice), all / layersOfByte);
 }
@@ -195,11 +199,26 @@ double BodyBound::bytes(const Choice &choice, double keptOfLayer) {
 /// gets slower.
 double BodyBound::simulated(const Choice &choice, const Body &body) {
   const StepTable *table = tableOf(choice);
-  if (!table || !body.isEven)
+  if (!table || body.ofKinds.empty())
     return seconds(choice, body);
   return std::max(seconds(choice, body),
                   leastSeconds(*table, costsOf(choice, body, *table)) +
                       updateOfStages(choice, body, *table));
+}
+
+/// What the layers of each stage take together, which follow one another.
+std::vector<OfLayer> BodyBound::ofStages(const Body &body,
+                                         const StepTable &table) const {
+  std::vector<OfLayer> stages(table.of.layers.size());
+  auto kind = facts.kindOfLayer.begin();
+  for (size_t stage = 0; stage < stages.size(); ++stage)
+    for (int64_t layer = 0; layer < table.of.layers[stage]; ++layer, ++kind) {
+      const OfLayer &one = body.ofKinds[*kind];
+      stages[stage].forward += one.forward;
+      stages[stage].backward += one.backward;
+      stages[stage].update += one.update;
+    }
+  return stages;
 }
 
 /// Each stage its layers; the first one what comes before them, the last one
@@ -207,25 +226,26 @@ double BodyBound::simulated(const Choice &choice, const Body &body) {
 /// as many flops.
 schedules::Costs BodyBound::costsOf(const Choice &choice, const Body &body,
                                     const StepTable &table) const {
-  const std::vector<int64_t> &layers = table.layers;
-  auto all = static_cast<double>(facts.layers);
-  double before = body.forward - all * body.forwardOfLayer,
-         head = body.backward - all * body.backwardOfLayer;
+  std::vector<OfLayer> stages = ofStages(body, table);
+  double before = body.forward, head = body.backward;
+  for (const OfLayer &stage : stages) {
+    before -= stage.forward;
+    head -= stage.backward;
+  }
   double sure = sureOf(choice, body);
-  std::vector<double> none(layers.size(), 0);
+  std::vector<double> none(stages.size(), 0);
   schedules::Costs costs{none, none, none, none, none};
-  for (size_t stage = 0; stage < layers.size(); ++stage) {
-    auto own = static_cast<double>(layers[stage]);
-    Moved moved = movedOf(choice, own);
-    double forward = own * body.forwardOfLayer +
-                     (stage == 0 ? std::max(before, 0.0) : 0),
-           backward = own * body.backwardOfLayer +
-                      (stage + 1 == layers.size() ? std::max(head, 0.0) : 0);
+  for (size_t stage = 0; stage < stages.size(); ++stage) {
+    Moved moved = movedOf(choice, static_cast<double>(table.of.layers[stage]));
+    double forward =
+        stages[stage].forward + (stage == 0 ? std::max(before, 0.0) : 0);
+    double backward = stages[stage].backward +
+                      (stage + 1 == stages.size() ? std::max(head, 0.0) : 0);
     costs.forward[stage] = besides(moved, sure * forward, moved.forward);
     double whole =
         meanBackward(moved, sure * backward, bound.microbatches(choice));
-    costs.backward[stage] = table.splitsBackward ? 0 : whole;
-    costs.weightGrad[stage] = std::min(own * body.forwardOfLayer, whole / 2);
+    costs.backward[stage] = table.of.splitsBackward ? 0 : whole;
+    costs.weightGrad[stage] = std::min(stages[stage].forward, whole / 2);
     costs.inputGrad[stage] = whole - costs.weightGrad[stage];
   }
   return costs;
@@ -233,13 +253,18 @@ schedules::Costs BodyBound::costsOf(const Choice &choice, const Body &body,
 
 double BodyBound::updateOfStages(const Choice &choice, const Body &body,
                                  const StepTable &table) const {
-  const std::vector<int64_t> &layers = table.layers;
-  std::vector<double> ofRank(choice.pp, 0);
-  for (size_t stage = 0; stage < layers.size(); ++stage)
-    ofRank[table.table.rankOf[stage]] += static_cast<double>(layers[stage]);
-  double most = *std::max_element(ofRank.begin(), ofRank.end());
-  Moved moved = movedOf(choice, most);
-  return updateOf(choice, moved, most * body.updateOfLayer);
+  const std::vector<int64_t> &layers = table.of.layers;
+  std::vector<OfLayer> stages = ofStages(body, table);
+  std::vector<double> ofRank(choice.pp, 0), updates(choice.pp, 0);
+  for (size_t stage = 0; stage < layers.size(); ++stage) {
+    ofRank[table.of.table.rankOf[stage]] += static_cast<double>(layers[stage]);
+    updates[table.of.table.rankOf[stage]] += stages[stage].update;
+  }
+  double most = 0;
+  for (uint32_t rank = 0; rank < choice.pp; ++rank)
+    most = std::max(
+        most, updateOf(choice, movedOf(choice, ofRank[rank]), updates[rank]));
+  return most;
 }
 
 } // namespace meshwork::tune

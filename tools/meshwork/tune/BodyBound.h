@@ -46,6 +46,7 @@ private:
   double meanBackward(const Moved &moved, double computing,
                       double microbatches) const;
   double updateOf(const Choice &choice, const Moved &moved, double whole) const;
+  std::vector<OfLayer> ofStages(const Body &body, const StepTable &table) const;
   schedules::Costs costsOf(const Choice &choice, const Body &body,
                            const StepTable &table) const;
   double updateOfStages(const Choice &choice, const Body &body,

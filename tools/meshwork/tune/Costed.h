@@ -26,5 +26,7 @@ struct Costed {
 /// JSON, both ways; reading gives `broken` for what is none.
 std::string toJson(const Costed &costed);
 Costed costedFromJson(const std::string &json);
+/// Whether the result of a body or of a spec, as JSON, is a fault.
+bool isBroken(const std::string &json);
 
 } // namespace meshwork::tune

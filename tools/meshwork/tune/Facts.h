@@ -1,16 +1,28 @@
 // What the search knows of a model before it compiles anything.
 #pragma once
 
-#include <map>
 #include <string>
 #include <vector>
 
 namespace meshwork::tune {
 
+/// Layers that are alike but for their weights: of one model with windows that
+/// alternate there are two.
+struct Kind {
+  int64_t layers = 0;  // of the model
+  int64_t shallow = 0; // of these, in Facts::shallow
+  std::string deeper;  // shallow, with layersMore of it more; "": has no more
+};
+
+/// By so many layers of a kind one text differs from another.
+inline constexpr int64_t layersMore = 2;
+
 struct Facts {
   std::string text; // the model in the transformer dialect
-  /// The same with fewer layers, by how many; of what has enough, all alike.
-  std::map<int64_t, std::string> shallow;
+  /// The same with fewer layers: the last one and the first ones of each kind,
+  /// and then with some more of one kind. None of what has few layers.
+  std::string shallow;
+  std::vector<Kind> kinds;
   /// Of one sequence, forward and backward, over all ranks: products and all
   /// else but attention; and attention, as plans count it.
   double flops = 0, attentionFlops = 0;
@@ -20,8 +32,9 @@ struct Facts {
   /// Model flops of each layer, of one sequence, with the head in the last one:
   /// what balances stages (passes/pipeline/Stages.h).
   std::vector<double> flopsOfLayers;
-  int64_t layers = 0; // that the model declares
-  int64_t kinds = 0;  // of layers; 0: they are no chain
+  uint32_t vocabulary = 1;
+  int64_t layers = 0;               // that the model declares
+  std::vector<int64_t> kindOfLayer; // numbers in `kinds`
   bool hasExperts = false, hasAttention = false;
 };
 

@@ -40,43 +40,74 @@ static Costed::Status statusIn(const json::Object &object) {
                                      : Costed::broken;
 }
 
+bool isBroken(const std::string &text) {
+  return statusIn(objectOf(text)) == Costed::broken;
+}
+
+static json::Object objectOf(const Kind &kind) {
+  return json::Object{{"layers", kind.layers},
+                      {"shallow", kind.shallow},
+                      {"deeper", json::fixUTF8(kind.deeper)}};
+}
+
 std::string toJson(const Facts &facts) {
-  json::Object shallow;
-  for (const auto &[layers, text] : facts.shallow)
-    shallow[std::to_string(layers)] = json::fixUTF8(text);
+  json::Array kinds;
+  for (const Kind &kind : facts.kinds)
+    kinds.push_back(objectOf(kind));
   return textOf(
-      json::Object{{"shallow", std::move(shallow)},
-                   {"text", json::fixUTF8(facts.text)},
+      json::Object{{"text", json::fixUTF8(facts.text)},
+                   {"shallow", json::fixUTF8(facts.shallow)},
+                   {"kinds", std::move(kinds)},
+                   {"kind_of_layer", json::Array(facts.kindOfLayer)},
                    {"flops", facts.flops},
                    {"attention_flops", facts.attentionFlops},
                    {"parameters", facts.parameters},
                    {"parameters_of_layer", facts.parametersOfLayer},
                    {"least_of_layer", facts.leastOfLayer},
                    {"flops_of_layers", json::Array(facts.flopsOfLayers)},
+                   {"vocabulary", facts.vocabulary},
                    {"layers", facts.layers},
-                   {"kinds", facts.kinds},
                    {"experts", facts.hasExperts},
                    {"attention", facts.hasAttention}});
+}
+
+static std::vector<double> numbers(const json::Object &object,
+                                   llvm::StringRef key) {
+  std::vector<double> all;
+  if (const json::Array *array = object.getArray(key))
+    for (const json::Value &one : *array)
+      all.push_back(one.getAsNumber().value_or(0));
+  return all;
+}
+
+static std::vector<Kind> kindsIn(const json::Object &object) {
+  std::vector<Kind> kinds;
+  if (const json::Array *all = object.getArray("kinds"))
+    for (const json::Value &one : *all)
+      if (const json::Object *kind = one.getAsObject())
+        kinds.push_back({kind->getInteger("layers").value_or(0),
+                         kind->getInteger("shallow").value_or(0),
+                         word(*kind, "deeper")});
+  return kinds;
 }
 
 Facts factsFromJson(const std::string &text) {
   json::Object object = objectOf(text);
   Facts facts;
   facts.text = word(object, "text");
-  if (const json::Object *shallow = object.getObject("shallow"))
-    for (const auto &[layers, one] : *shallow)
-      facts.shallow[std::stoll(layers.str())] =
-          one.getAsString().value_or("").str();
+  facts.shallow = word(object, "shallow");
+  facts.kinds = kindsIn(object);
+  for (double kind : numbers(object, "kind_of_layer"))
+    facts.kindOfLayer.push_back(static_cast<int64_t>(kind));
   facts.flops = number(object, "flops");
   facts.attentionFlops = number(object, "attention_flops");
   facts.parameters = number(object, "parameters");
+  facts.vocabulary =
+      static_cast<uint32_t>(object.getInteger("vocabulary").value_or(1));
   facts.layers = object.getInteger("layers").value_or(0);
-  facts.kinds = object.getInteger("kinds").value_or(0);
   facts.parametersOfLayer = number(object, "parameters_of_layer");
   facts.leastOfLayer = number(object, "least_of_layer");
-  if (const json::Array *all = object.getArray("flops_of_layers"))
-    for (const json::Value &one : *all)
-      facts.flopsOfLayers.push_back(one.getAsNumber().value_or(0));
+  facts.flopsOfLayers = numbers(object, "flops_of_layers");
   facts.hasExperts = object.getBoolean("experts").value_or(false);
   facts.hasAttention = object.getBoolean("attention").value_or(false);
   return facts;
@@ -116,18 +147,26 @@ Costed costedFromJson(const std::string &text) {
   return costed;
 }
 
+static json::Object objectOf(const OfLayer &one) {
+  return json::Object{{"forward", one.forward},
+                      {"backward", one.backward},
+                      {"update", one.update},
+                      {"kept", one.kept}};
+}
+
 std::string toJson(const Body &body) {
+  json::Array kinds;
+  for (const OfLayer &one : body.ofKinds)
+    kinds.push_back(objectOf(one));
   return textOf(json::Object{{"status", static_cast<int>(body.status)},
                              {"why", json::fixUTF8(body.why)},
                              {"forward", body.forward},
                              {"backward", body.backward},
                              {"exposed", body.exposed},
                              {"update", body.update},
-                             {"is_even", body.isEven},
-                             {"forward_of_layer", body.forwardOfLayer},
-                             {"backward_of_layer", body.backwardOfLayer},
-                             {"update_of_layer", body.updateOfLayer},
-                             {"kept_of_layer", body.keptOfLayer},
+                             {"of_kinds", std::move(kinds)},
+                             {"kept", body.kept},
+                             {"least_kept", body.leastKept},
                              {"other_bytes", body.otherBytes}});
 }
 
@@ -138,11 +177,14 @@ Body bodyFromJson(const std::string &text) {
   body.backward = number(object, "backward");
   body.exposed = number(object, "exposed");
   body.update = number(object, "update");
-  body.isEven = object.getBoolean("is_even").value_or(false);
-  body.forwardOfLayer = number(object, "forward_of_layer");
-  body.backwardOfLayer = number(object, "backward_of_layer");
-  body.updateOfLayer = number(object, "update_of_layer");
-  body.keptOfLayer = number(object, "kept_of_layer");
+  if (const json::Array *kinds = object.getArray("of_kinds"))
+    for (const json::Value &one : *kinds)
+      if (const json::Object *kind = one.getAsObject())
+        body.ofKinds.push_back(
+            {number(*kind, "forward"), number(*kind, "backward"),
+             number(*kind, "update"), number(*kind, "kept")});
+  body.kept = number(object, "kept");
+  body.leastKept = number(object, "least_kept");
   body.otherBytes = number(object, "other_bytes");
   return body;
 }

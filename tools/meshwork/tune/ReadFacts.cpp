@@ -8,11 +8,12 @@
 #include "tools/meshwork/driver/Model.h"
 #include "tools/meshwork/driver/SpecErrors.h"
 #include "tools/meshwork/driver/Trial.h"
-#include "tools/meshwork/tune/Body.h"
 #include "tools/meshwork/tune/Cost.h"
 
+#include <algorithm>
 #include <cstdio>
 #include <map>
+#include <set>
 
 using namespace mlir;
 
@@ -32,7 +33,6 @@ void countParameters(ModuleOp module, Facts &facts) {
       ofLayers[*layer] += elements;
   });
   facts.layers = verify::countLayers(loss);
-  facts.kinds = verify::countKinds(loss);
   for (auto [layer, elements] : ofLayers)
     facts.parametersOfLayer = std::max(facts.parametersOfLayer, elements);
   facts.leastOfLayer = facts.parametersOfLayer;
@@ -57,21 +57,70 @@ void countFlops(ModuleOp module, Facts &facts) {
   });
 }
 
-/// Of models whose layers are all alike.
-bool addShallow(Facts &facts) {
-  if (facts.kinds != 1 || facts.layers <= moreLayers)
+/// The text with those layers alone; nothing where they cannot be cut out.
+std::optional<std::string> textWith(const std::string &text,
+                                    const std::set<size_t> &layers) {
+  driver::Model model;
+  if (model.readText(text, "the model") != driver::ok)
+    return std::nullopt;
+  auto loss =
+      transformer::functionOf(model.module(), transformer::StepFunction::loss);
+  if (!loss || !verify::keepLayers(loss, layers))
+    return std::nullopt;
+  std::string shallow;
+  llvm::raw_string_ostream(shallow) << model.module();
+  return shallow;
+}
+
+/// Numbers of layers of one kind, the last of all before the others.
+std::vector<size_t> layersOf(const std::vector<int64_t> &kinds, int64_t kind) {
+  std::vector<size_t> layers;
+  for (size_t i = 0; i < kinds.size(); ++i)
+    if (kinds[i] == kind)
+      layers.push_back(i);
+  if (kinds.back() == kind)
+    std::rotate(layers.begin(), layers.end() - 1, layers.end());
+  return layers;
+}
+
+constexpr int64_t fewOfKind = 2;
+constexpr size_t mostKinds = 4; // more take as long as all layers would
+
+/// Texts with few layers, of a model that has more.
+bool addShallow(const std::vector<int64_t> &kindOfLayer, Facts &facts) {
+  std::set<int64_t> numbers(kindOfLayer.begin(), kindOfLayer.end());
+  auto most = static_cast<int64_t>(numbers.size()) * fewOfKind + layersMore;
+  if (numbers.empty() || numbers.size() > mostKinds || facts.layers <= most)
     return true;
-  for (int64_t layers : {fewLayers, moreLayers}) {
-    driver::Model model;
-    if (model.readText(facts.text, "the model") != driver::ok)
-      return false;
-    auto loss = transformer::functionOf(model.module(),
-                                        transformer::StepFunction::loss);
-    if (!loss || !verify::keepLayers(loss, layers, {}))
-      return false;
-    llvm::raw_string_ostream(facts.shallow[layers]) << model.module();
+  std::set<size_t> base;
+  std::vector<std::vector<size_t>> all;
+  for (int64_t kind : numbers) {
+    all.push_back(layersOf(kindOfLayer, kind));
+    size_t few = std::min<size_t>(fewOfKind, all.back().size());
+    base.insert(all.back().begin(), all.back().begin() + few);
+    facts.kinds.push_back({static_cast<int64_t>(all.back().size()),
+                           static_cast<int64_t>(few), ""});
   }
-  return true;
+  std::optional<std::string> text = textWith(facts.text, base);
+  for (size_t kind = 0; text && kind < all.size(); ++kind) {
+    if (facts.kinds[kind].layers < fewOfKind + layersMore)
+      continue;
+    std::set<size_t> deeper = base;
+    deeper.insert(all[kind].begin() + fewOfKind,
+                  all[kind].begin() + fewOfKind + layersMore);
+    std::optional<std::string> more = textWith(facts.text, deeper);
+    facts.kinds[kind].deeper = more.value_or("");
+    if (!more)
+      return false;
+  }
+  facts.shallow = text.value_or("");
+  facts.kindOfLayer = kindOfLayer;
+  return text.has_value();
+}
+
+std::vector<int64_t> kindsIn(ModuleOp module) {
+  auto loss = transformer::functionOf(module, transformer::StepFunction::loss);
+  return loss ? verify::kindsOfLayers(loss) : std::vector<int64_t>();
 }
 
 int look(driver::Model &model, const spec::Result &spec, Facts &facts) {
@@ -79,6 +128,8 @@ int look(driver::Model &model, const spec::Result &spec, Facts &facts) {
                             spec.origins);
   countParameters(model.module(), facts);
   facts.text = model.text();
+  std::vector<int64_t> kinds = kindsIn(model.module());
+  facts.vocabulary = static_cast<uint32_t>(model.vocabulary());
   bool fine = succeeded(driver::runPhase(model.module(), *spec.spec, "input"));
   driver::endReading();
   fine =
@@ -86,7 +137,7 @@ int look(driver::Model &model, const spec::Result &spec, Facts &facts) {
   if (!fine)
     return ofSpec.any() ? driver::badSpec : driver::badData;
   countFlops(model.module(), facts);
-  return addShallow(facts) ? driver::ok : driver::internal;
+  return addShallow(kinds, facts) ? driver::ok : driver::internal;
 }
 
 std::string contentOf(std::FILE *file) {

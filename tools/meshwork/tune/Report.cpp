@@ -9,6 +9,7 @@
 #include "llvm/Support/raw_ostream.h"
 
 #include <algorithm>
+#include <set>
 
 namespace meshwork::tune {
 namespace {
@@ -42,7 +43,7 @@ struct Parts {
 /// "+3.1 %: moving +80 ms, computing -2.00 ms"
 std::string lossText(const Costed &costed, const Costed &best) {
   std::string text =
-      absl::StrFormat("+%.1f %%", 100 * (costed.seconds / best.seconds - 1));
+      absl::StrFormat("%+.1f %%", 100 * (costed.seconds / best.seconds - 1));
   std::vector<std::pair<double, std::string>> changes;
   Parts own(costed), least(best);
   for (size_t i = 0; i < own.of.size(); ++i) {
@@ -55,6 +56,22 @@ std::string lossText(const Costed &costed, const Costed &best) {
   std::sort(changes.begin(), changes.end());
   for (size_t i = 0; i < changes.size(); ++i)
     absl::StrAppend(&text, i == 0 ? ": " : ", ", changes[i].second);
+  return text;
+}
+
+std::string measuredText(const Row &row) {
+  return row.measured.value_or(0) > 0 ? timeText(*row.measured) : "-";
+}
+
+/// Why specs did not run here, each reason once.
+std::string unmeasuredText(const Found &found) {
+  std::set<std::string> reasons;
+  for (const Row &row : found.rows)
+    if (!row.whyUnmeasured.empty())
+      reasons.insert(row.whyUnmeasured);
+  std::string text;
+  for (const std::string &why : reasons)
+    absl::StrAppend(&text, "Not measured: ", why, "\n");
   return text;
 }
 
@@ -77,17 +94,24 @@ size_t rowsWithin(const Found &found, double within) {
 }
 
 std::string bestText(const Found &found, const Asked &asked) {
-  explain::Table table({">step", ">tokens/s a rank", ">MFU", ">memory",
-                        ">not hidden", ">bubble", "spec", "lost"});
+  bool isMeasured = found.rows.front().measured.has_value();
+  std::vector<std::string> head = {
+      ">step",       ">tokens/s a rank", ">MFU", ">memory",
+      ">not hidden", ">bubble",          "spec", "lost"};
+  if (isMeasured)
+    head.insert(head.begin(), ">measured");
+  explain::Table table(head);
   size_t count = rowsWithin(found, asked.within);
   for (size_t i = 0; i < count; ++i) {
     std::vector<std::string> cells = cellsOf(found.rows[i], asked.ranks);
     cells.push_back(nameOf(found.rows[i].choice));
     cells.push_back(
         i == 0 ? "" : lossText(found.rows[i].costed, found.rows[0].costed));
+    if (isMeasured)
+      cells.insert(cells.begin(), measuredText(found.rows[i]));
     table.add(cells);
   }
-  return table.render();
+  return table.render() + unmeasuredText(found);
 }
 
 bool isTooLarge(const Found &found, const Row &row) {
@@ -127,15 +151,26 @@ std::string refusedText(const Found &found) {
   return absl::StrCat(", ", sum, " refused (most: ", most.second, ")");
 }
 
+/// Of what was compiled; where some was measured, that of another may be first.
+double leastSeconds(const Found &found) {
+  double least = found.rows.front().costed.seconds;
+  for (const Row &row : found.rows)
+    least = std::min(least, row.costed.seconds);
+  return least;
+}
+
 std::string countsText(const Found &found) {
   std::string text = absl::StrCat(
       counted(found.choices, "spec"), ": ", found.compiled, " compiled, ",
       found.tooSlow, " slower by their bound, ", found.tooLarge,
       " too large by theirs", refusedText(found), "\n");
+  if (found.cached > 0)
+    absl::StrAppend(&text, counted(found.cached, "result"),
+                    " of an earlier search, from --cache.\n");
   if (found.isInterrupted)
     absl::StrAppend(&text, "Interrupted: this is the best so far.\n");
   if (!found.rows.empty() && found.bound > 0) {
-    double best = found.rows.front().costed.seconds;
+    double best = leastSeconds(found);
     absl::StrAppend(&text, "No spec of these takes less than ",
                     timeText(found.bound), " by its bound",
                     found.bound < best

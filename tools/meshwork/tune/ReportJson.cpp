@@ -18,7 +18,7 @@ static json::Object objectOf(const Row &row) {
   const Costed &costed = row.costed;
   for (const auto &[axes, seconds] : costed.exposed)
     exposed[axes] = seconds * 1e3;
-  return json::Object{
+  json::Object object{
       {"name", json::fixUTF8(nameOf(row.choice))},
       {"settings", std::move(settings)},
       {"step_ms", costed.seconds * 1e3},
@@ -28,6 +28,10 @@ static json::Object objectOf(const Row &row) {
       {"memory_per_rank_bytes", static_cast<int64_t>(costed.bytes)},
       {"exposed_ms", std::move(exposed)},
       {"bubble_fraction", costed.bubble}};
+  if (row.measured)
+    object["measured_ms"] =
+        *row.measured > 0 ? json::Value(*row.measured * 1e3) : nullptr;
+  return object;
 }
 
 static json::Object objectOf(const UsualRow &usual, uint64_t limit) {
@@ -58,6 +62,7 @@ static json::Object objectOf(uint32_t ranks, const Found &found) {
                       {"choices", static_cast<int64_t>(found.choices)},
                       {"compiled", static_cast<int64_t>(found.compiled)},
                       {"bodies", static_cast<int64_t>(found.bodies)},
+                      {"cached", static_cast<int64_t>(found.cached)},
                       {"too_slow", static_cast<int64_t>(found.tooSlow)},
                       {"too_large", static_cast<int64_t>(found.tooLarge)},
                       {"refused", std::move(refused)},

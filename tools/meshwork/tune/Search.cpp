@@ -1,37 +1,31 @@
 #include "tools/meshwork/tune/Search.h"
 
 #include "lib/Cost/OfSpec.h"
-#include "tools/meshwork/tune/Bodies.h"
-#include "tools/meshwork/tune/BodyBound.h"
 #include "tools/meshwork/tune/Cost.h"
+#include "tools/meshwork/tune/Costing.h"
+#include "tools/meshwork/tune/Frontier.h"
 #include "tools/meshwork/tune/Meter.h"
-#include "tools/meshwork/tune/Workers.h"
 
 #include <algorithm>
-#include <limits>
-#include <queue>
 
 namespace meshwork::tune {
 namespace {
 
-constexpr double infinity = std::numeric_limits<double>::infinity();
-
 class Search {
 public:
   Search(Specs &specs, const Facts &facts, const AxisSizes &axes,
-         const SearchOptions &options)
+         const SearchOptions &options, Cache &cache)
       : specs(specs), facts(facts), options(options),
         space(specs, facts, axes, options.ranks, options.global),
-        workers(options.processes), bodies(options.global) {}
+        results(options.processes, cache) {}
 
   Found run() {
-    list();
-    startUsual();
-    while (!meter.isInterrupted() && (startNext() || !workers.isIdle()))
-      if (std::optional<Workers::Finished> one = workers.wait())
-        note(*one);
-    tryUnlayered();
-    tryNearest();
+    if (std::optional<spec::Spec> plain = plainSpec())
+      list(*plain);
+    while (!meter.isInterrupted() && (startNext() || !results.isIdle()))
+      noteOne();
+    if (frontier)
+      tryOdd();
     finish();
     return std::move(found);
   }
@@ -39,73 +33,11 @@ public:
 private:
   struct Task {
     enum Kind { ofBody, ofChoice, ofUsual } kind = ofChoice;
-    size_t which = 0; // body, choice, or usual one
+    size_t which = 0; // body, or usual one
     Choice choice = {};
+    uint32_t global = 0; // sequences of a step
     double bound = 0;
   };
-  /// What is looked at next; the least bound first.
-  struct Node {
-    double bound;
-    bool isBody;
-    size_t which;
-    bool isTight = true; // of a choice: its schedule has been simulated
-    bool operator>(const Node &other) const {
-      return std::tie(bound, isBody, which) >
-             std::tie(other.bound, other.isBody, other.which);
-    }
-  };
-
-  /// All choices, by their bodies.
-  void list() {
-    std::optional<spec::Spec> plain = plainSpec();
-    if (!plain)
-      return;
-    Bound::Given given{specs.fixedValue("pipeline.layers") != nullptr,
-                       specs.fixedValue("precision.gradients") != nullptr};
-    bounds.emplace(*plain, facts, given);
-    ofBodies.emplace(*bounds, *plain, facts, given);
-    machine = cost::machineOf(*plain);
-    if (std::optional<cost::MemoryLimit> limit = cost::memoryLimit(*plain)) {
-      found.limit = limit->bytes;
-      found.limitFrom = limit->from;
-    }
-    choices = space.all();
-    found.choices = choices.size();
-    for (size_t i = 0; i < choices.size(); ++i)
-      if (stagesOf(choices[i]) > static_cast<uint64_t>(facts.layers))
-        unlayered.push_back(i);
-      else if (fitsByBound(i, bounds->bytes(choices[i])))
-        bodies.add(choices[i], i);
-    bodies.findRoots();
-    isStarted.assign(bodies.size(), false);
-    for (const Choice &choice : choices) {
-      parts.push_back(ofBodies->partOf(choice));
-      besides.push_back(ofBodies->secondsBeside(choice));
-    }
-    for (size_t i = 0; i < bodies.size(); ++i)
-      nodes.push({boundOfBody(i), true, i});
-    for (size_t which : bodies.roots())
-      start(which, 0);
-  }
-
-  /// Of its choices that may fit; infinite where none may.
-  double boundOfBody(size_t which) {
-    double least = infinity;
-    Bodies::Seconds seconds = bodies.rankSeconds(which);
-    for (size_t member : bodies[which].members)
-      if (double bytes = leastBytes(which, member);
-          found.limit == 0 || bytes <= static_cast<double>(found.limit))
-        least = std::min(least,
-                         std::max(bounds->seconds(choices[member]),
-                                  seconds.of(choices[member]) * parts[member] +
-                                      besides[member]));
-    return least;
-  }
-
-  /// Of a choice of the body, by what other bodies tell of it.
-  double leastBytes(size_t which, size_t member) {
-    return ofBodies->bytes(choices[member], bodies.keptOfLayer(which));
-  }
 
   /// Of so many ranks, what any choice says of the keys that are none.
   std::optional<spec::Spec> plainSpec() {
@@ -117,52 +49,92 @@ private:
     return spec;
   }
 
-  bool fitsByBound(size_t which, double least) {
-    if (found.limit == 0 || least <= static_cast<double>(found.limit))
-      return true;
-    ++found.tooLarge;
-    smallest = std::min(smallest, {least, which});
-    return false;
+  /// All choices, what is usual, and the bodies that tell most.
+  void list(const spec::Spec &plain) {
+    if (std::optional<cost::MemoryLimit> limit = cost::memoryLimit(plain)) {
+      found.limit = limit->bytes;
+      found.limitFrom = limit->from;
+    }
+    frontier.emplace(
+        plain, facts,
+        Bound::Given{specs.fixedValue("pipeline.layers") != nullptr,
+                     specs.fixedValue("precision.gradients") != nullptr},
+        found.limit);
+    frontier->add(space);
+    found.choices = frontier->size();
+    for (const Frontier::Next &body : frontier->roots())
+      start(body);
+    startUsual(cost::machineOf(plain).ranksPerNode);
   }
 
-  /// Choices that are refused with this one.
-  size_t sameAs(size_t which) const {
-    bool isFirst = !unlayered.empty() && unlayered.front() == which;
-    return isFirst ? unlayered.size() : 1;
-  }
+  //===-- what is started ---------------------------------------------------//
 
-  /// What has more stages than layers is refused for that, as one of it is.
-  void tryUnlayered() {
-    if (unlayered.empty() || meter.isInterrupted())
-      return;
-    startChoice({0, false, unlayered.front()});
-    while (!meter.isInterrupted() && !workers.isIdle())
-      if (std::optional<Workers::Finished> one = workers.wait())
-        note(*one);
-  }
-
-  /// Where nothing fits, what has the least bound of its bytes says by how
-  /// much.
-  void tryNearest() {
-    if (!found.rows.empty() || smallest.first == infinity)
-      return;
-    startChoice({0, false, smallest.second});
-    while (!meter.isInterrupted() && !workers.isIdle())
-      if (std::optional<Workers::Finished> one = workers.wait())
-        note(*one);
-  }
-
-  bool fits(const Costed &costed) const {
-    return found.limit == 0 || costed.bytes <= found.limit;
+  /// Fills the processes; whether something was started.
+  bool startNext() {
+    bool isAny = false;
+    while (frontier && !results.isFull() && !meter.isInterrupted()) {
+      std::optional<Frontier::Next> next = frontier->next(mostSeconds());
+      if (!next)
+        break;
+      isAny |= start(*next);
+      tellProgress();
+    }
+    return isAny;
   }
 
   /// Above this nothing is wanted.
-  double mostSeconds() const {
-    return best == infinity ? infinity : best * (1 + options.within);
+  double mostSeconds() const { return best * (1 + options.within); }
+
+  bool start(const Frontier::Next &next) {
+    if (!next.isBody && isUsual(next.choice))
+      return false;
+    Task task{next.isBody ? Task::ofBody : Task::ofChoice, next.which,
+              next.choice, next.isBody ? next.global : options.global,
+              next.bound};
+    std::string why = startTask(task);
+    if (!why.empty() && next.isBody) // Its choices tell why themselves.
+      frontier->note(next.which, nullptr);
+    else if (!why.empty())
+      found.refused[why] += sameAs(next.choice);
+    return why.empty();
   }
 
-  void startUsual() {
-    for (Space::Usual &one : space.usual(machine.ranksPerNode)) {
+  /// Why it is not compiled; empty: it is.
+  std::string startTask(const Task &task) {
+    spec::Result result = specs.of(task.choice, task.global);
+    if (!result.spec)
+      return firstError(result.diagnostics);
+    while (results.isFull())
+      if (!noteOne() && meter.isInterrupted())
+        return "interrupted";
+    tasks.push_back(task);
+    bool isBody = task.kind == Task::ofBody;
+    bool isStarted =
+        results.start(tasks.size() - 1, contentOf(isBody, *result.spec), [&] {
+          return isBody
+                     ? toJson(measureBody(facts, *result.spec, options.ranks))
+                     : toJson(costOf(facts.text, *result.spec));
+        });
+    return isStarted ? "" : "no process for it";
+  }
+
+  /// All that a result depends on, beside the program.
+  std::string contentOf(bool isBody, const spec::Spec &spec) const {
+    return (isBody ? "body among " + std::to_string(options.ranks) : "spec") +
+           "\n" + specs.settledText(spec) + "\n" + facts.text;
+  }
+
+  static std::string firstError(const Diagnostics &diagnostics) {
+    for (const Diagnostic &one : diagnostics)
+      if (one.severity == Severity::error)
+        return one.message;
+    return "refused";
+  }
+
+  //===-- what is usual, and what stands for others -------------------------//
+
+  void startUsual(uint32_t ranksPerNode) {
+    for (Space::Usual &one : space.usual(ranksPerNode)) {
       found.usual.push_back({one.name, std::nullopt, ""});
       if (one.choices.empty())
         found.usual.back().why = "outside of what --axis and --fixed leave";
@@ -177,41 +149,13 @@ private:
     while (!left.empty()) {
       Choice choice = left.front();
       left.erase(left.begin());
-      std::string why = startTask(
-          {Task::ofUsual, which, choice, bounds ? bounds->seconds(choice) : 0});
+      std::string why = startTask({Task::ofUsual, which, choice, options.global,
+                                   frontier->secondsOf(choice)});
       if (why.empty())
         return;
       if (!found.usual[which].row)
         found.usual[which].why = why;
     }
-  }
-
-  /// Why it is not compiled; empty: it is.
-  std::string startTask(const Task &task) {
-    spec::Result result = task.kind == Task::ofBody
-                              ? specs.of(task.choice, bodies[task.which].global)
-                              : specs.of(task.choice);
-    if (!result.spec)
-      return firstError(result.diagnostics);
-    while (workers.isFull())
-      if (std::optional<Workers::Finished> one = workers.wait())
-        note(*one);
-      else if (meter.isInterrupted())
-        return "interrupted";
-    tasks.push_back(task);
-    bool isStarted = workers.start(tasks.size() - 1, [&] {
-      return task.kind == Task::ofBody
-                 ? toJson(measureBody(facts, *result.spec, options.ranks))
-                 : toJson(costOf(facts.text, *result.spec));
-    });
-    return isStarted ? "" : "no process for it";
-  }
-
-  static std::string firstError(const Diagnostics &diagnostics) {
-    for (const Diagnostic &one : diagnostics)
-      if (one.severity == Severity::error)
-        return one.message;
-    return "refused";
   }
 
   bool isUsual(const Choice &choice) const {
@@ -220,105 +164,53 @@ private:
     });
   }
 
-  using Nodes = std::priority_queue<Node, std::vector<Node>, std::greater<>>;
-  bool isWanted(const Nodes &queue) const {
-    return !queue.empty() && queue.top().bound < mostSeconds();
+  /// What has more stages than layers is refused for that, as one of it is.
+  /// Where nothing fits, what has the least bound of its bytes says by how
+  /// much.
+  void tryOdd() {
+    if (frontier->unlayered())
+      tryAlone(*frontier->unlayered());
+    if (found.rows.empty() && frontier->smallest())
+      tryAlone(*frontier->smallest());
   }
 
-  /// Fills the workers; whether something was started. Bodies and choices take
-  /// turns, so that an early Ctrl-C finds something good.
-  bool startNext() {
-    bool isAny = false;
-    while (!workers.isFull() && !meter.isInterrupted() &&
-           (isWanted(nodes) || isWanted(ready))) {
-      isTurnOfChoices = !isTurnOfChoices;
-      bool isChoice = isWanted(ready) && (isTurnOfChoices || !isWanted(nodes));
-      Nodes &queue = isChoice ? ready : nodes;
-      Node node = queue.top();
-      queue.pop();
-      isAny |= isChoice ? startChoice(node) : startBody(node);
-      tellProgress();
-    }
-    return isAny;
+  void tryAlone(const Choice &choice) {
+    if (!meter.isInterrupted())
+      start({false, 0, choice, 0, 0});
+    while (!meter.isInterrupted() && !results.isIdle())
+      noteOne();
   }
 
-  /// What other bodies told since then may have raised its bound.
-  bool startBody(const Node &node) {
-    if (double bound = boundOfBody(node.which); bound > node.bound) {
-      if (bound == infinity)
-        for (size_t member : bodies[node.which].members)
-          fitsByBound(member, leastBytes(node.which, member));
-      else
-        nodes.push({bound, true, node.which});
+  /// Choices that are refused with this one.
+  size_t sameAs(const Choice &choice) const {
+    return frontier->unlayered() == choice ? frontier->numUnlayered() : 1;
+  }
+
+  //===-- what ends ---------------------------------------------------------//
+
+  /// Waits for one; whether there was one.
+  bool noteOne() {
+    std::optional<Workers::Finished> one = results.wait();
+    if (!one)
       return false;
-    }
-    return !isStarted[node.which] && start(node.which, node.bound);
-  }
-
-  bool start(size_t which, double bound) {
-    isStarted[which] = true;
-    std::string why =
-        startTask({Task::ofBody, which, bodies[which].body, bound});
-    if (!why.empty()) // Not of its choices: they tell why themselves.
-      addChoices(which, nullptr);
-    return why.empty();
-  }
-
-  bool startChoice(const Node &node) {
-    const Choice &choice = choices[node.which];
-    if (isUsual(choice) || (!node.isTight && refine(node)))
-      return false;
-    std::string why =
-        startTask({Task::ofChoice, node.which, choice, node.bound});
-    if (!why.empty())
-      found.refused[why] += sameAs(node.which);
-    return why.empty();
-  }
-
-  /// Whether its own table tells more than was known.
-  bool refine(Node node) {
-    const Choice &choice = choices[node.which];
-    const Body &body = *bodies[bodies.of(choice)].measured;
-    node.isTight = true;
-    node.bound = std::max(node.bound, ofBodies->simulated(choice, body));
-    ready.push(node);
+    Task task = tasks[one->task];
+    if (task.kind == Task::ofBody)
+      noteBody(task.which, bodyFromJson(one->result));
+    else
+      noteChoice(task, costedFromJson(one->result));
+    tellProgress();
     return true;
   }
 
-  /// Choices of a body, which may be unknown.
-  void addChoices(size_t which, const Body *body) {
-    for (size_t member : bodies[which].members) {
-      const Choice &choice = choices[member];
-      if (!body)
-        ready.push({bounds->seconds(choice), false, member});
-      else if (fitsByBound(member, ofBodies->bytes(choice, *body)))
-        ready.push(
-            {ofBodies->seconds(choice, *body), false, member, choice.pp == 1});
-    }
-  }
-
-  void note(const Workers::Finished &finished) {
-    Task task = tasks[finished.task];
-    if (task.kind == Task::ofBody)
-      noteBody(task.which, bodyFromJson(finished.result));
-    else
-      noteChoice(task, costedFromJson(finished.result));
-    tellProgress();
-  }
-
-  /// What refuses a body refuses its choices: heads that ranks do not divide,
-  /// say.
   void noteBody(size_t which, const Body &body) {
     ++found.bodies;
-    bodies.note(which, body);
+    frontier->note(which, &body);
     if (body.status == Costed::refused)
-      found.refused[body.why] += bodies[which].members.size();
-    else
-      addChoices(which, body.status == Costed::done ? &body : nullptr);
+      found.refused[body.why] += frontier->choicesOf(which);
   }
 
   void noteChoice(const Task &task, const Costed &costed) {
-    Row row{task.choice, costed, task.bound};
+    Row row{task.choice, costed, task.bound, std::nullopt, ""};
     ++found.compiled;
     if (costed.status == Costed::done) {
       if (fits(costed)) {
@@ -328,11 +220,15 @@ private:
         found.nearest = row;
     } else if (costed.status == Costed::refused)
       found.refused[costed.why] +=
-          task.kind == Task::ofChoice ? sameAs(task.which) : 1;
+          task.kind == Task::ofChoice ? sameAs(task.choice) : 1;
     else
       found.broken.push_back(nameOf(task.choice) + ": " + costed.why);
     if (task.kind == Task::ofUsual)
       noteUsual(task.which, row);
+  }
+
+  bool fits(const Costed &costed) const {
+    return found.limit == 0 || costed.bytes <= found.limit;
   }
 
   /// The first that fits, else the one that needs least.
@@ -348,20 +244,20 @@ private:
   }
 
   void tellProgress() {
-    size_t seen = found.compiled + found.tooLarge;
-    meter.tell(seen, found.choices, best == infinity ? 0 : best);
+    size_t seen = found.compiled + frontier->tooLarge();
+    meter.tell(seen, found.choices, best == Frontier::infinity ? 0 : best);
   }
 
   void finish() {
     found.isInterrupted = meter.isInterrupted();
-    found.bound = best;
-    for (Nodes *queue : {&nodes, &ready})
-      for (; !queue->empty(); queue->pop()) {
-        const Node &top = queue->top();
-        found.bound = std::min(found.bound, top.bound);
-        found.tooSlow += top.isBody ? bodies[top.which].members.size() : 1;
-      }
-    if (found.bound == infinity)
+    found.cached = results.fromCache();
+    if (frontier) {
+      auto [left, bound] = frontier->left();
+      found.tooSlow = left;
+      found.tooLarge = frontier->tooLarge();
+      found.bound = std::min(bound, best);
+    }
+    if (found.bound == Frontier::infinity)
       found.bound = 0;
     std::sort(found.rows.begin(), found.rows.end(),
               [](const Row &a, const Row &b) {
@@ -375,29 +271,19 @@ private:
   const Facts &facts;
   const SearchOptions &options;
   Space space;
-  Workers workers;
+  Costing results;
   Meter meter;
   Found found;
-  std::optional<Bound> bounds;
-  std::optional<BodyBound> ofBodies;
-  cost::Machine machine;
-  std::vector<Choice> choices;
-  std::vector<double> parts, besides; // of each (BodyBound::partOf)
-  std::vector<size_t> unlayered;      // have more stages than the model layers
-  Bodies bodies;
-  std::vector<bool> isStarted; // by body
-  Nodes nodes, ready;          // bodies; choices whose body is known
-  bool isTurnOfChoices = false;
+  std::optional<Frontier> frontier;
   std::vector<Task> tasks;
   std::vector<std::vector<Choice>> pending; // of usual ones
-  std::pair<double, size_t> smallest{infinity, 0};
-  double best = infinity;
+  double best = Frontier::infinity;         // seconds
 };
 } // namespace
 
 Found search(Specs &specs, const Facts &facts, const AxisSizes &axes,
-             const SearchOptions &options) {
-  return Search(specs, facts, axes, options).run();
+             const SearchOptions &options, Cache &cache) {
+  return Search(specs, facts, axes, options, cache).run();
 }
 
 } // namespace meshwork::tune

@@ -3,6 +3,7 @@
 #pragma once
 
 #include "tools/meshwork/tune/Bound.h"
+#include "tools/meshwork/tune/Cache.h"
 #include "tools/meshwork/tune/Costed.h"
 #include "tools/meshwork/tune/Space.h"
 
@@ -14,7 +15,9 @@ namespace meshwork::tune {
 struct Row {
   Choice choice;
   Costed costed;
-  double bound = 0; // seconds
+  double bound = 0;               // seconds
+  std::optional<double> measured; // seconds, by --measure; 0: it did not run
+  std::string whyUnmeasured;
 };
 
 /// A usual choice, and why it has no row.
@@ -31,6 +34,7 @@ struct Found {
   std::map<std::string, size_t> refused; // choices, by the first error
   std::vector<std::string> broken;       // faults of the compiler
   size_t choices = 0, tooLarge = 0, tooSlow = 0, compiled = 0, bodies = 0;
+  size_t cached = 0; // of what was compiled: known from an earlier search
   /// Seconds that no choice is faster than: the least bound of all that were
   /// not compiled, or the best.
   double bound = 0;
@@ -48,6 +52,6 @@ struct SearchOptions {
 /// Says how far it is on stderr, if that is a terminal. Ctrl-C ends it with
 /// what was found.
 Found search(Specs &specs, const Facts &facts, const AxisSizes &axes,
-             const SearchOptions &options);
+             const SearchOptions &options, Cache &cache);
 
 } // namespace meshwork::tune

@@ -48,12 +48,6 @@ int readAxes(const std::vector<std::string> &texts, AxisSizes &sizes) {
   return driver::ok;
 }
 
-std::vector<Choice> Space::all() {
-  std::vector<Choice> choices;
-  addAxes([&](Choice choice) { choices.push_back(choice); });
-  return choices;
-}
-
 std::vector<uint32_t> Space::sizesOf(const char *axis, uint32_t rest) const {
   auto given = sizes.find(axis);
   if (given == sizes.end())

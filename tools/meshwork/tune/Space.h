@@ -23,8 +23,10 @@ public:
       : specs(specs), facts(facts), sizes(sizes), ranks(ranks), global(global) {
   }
 
-  /// Some of them no spec may say: lib/Spec and the compiler refuse these.
-  std::vector<Choice> all();
+  using Use = std::function<void(const Choice &)>;
+  /// Each of them. Some no spec may say: lib/Spec and the compiler refuse
+  /// these.
+  void visit(const Use &use) { addAxes(use); }
   /// What everybody tries first, with its name. They may be outside of what
   /// --axis and --fixed leave, and are then not among them.
   struct Usual {
@@ -36,7 +38,6 @@ public:
   static std::vector<std::string> leftOut();
 
 private:
-  using Use = std::function<void(Choice)>;
   using Words = std::vector<const char *>;
   void addAxes(const Use &use);
   void addMicro(Choice choice, const Use &use);

@@ -179,6 +179,17 @@ static std::string fromFolder(const std::string &machine,
                                 : path.string();
 }
 
+std::string Specs::settledText(const spec::Spec &spec) const {
+  std::string text;
+  for (const spec::Key &key : spec::allKeys())
+    if (std::optional<std::string> value =
+            key.print ? key.print(spec) : std::nullopt)
+      text += key.path() + " = " + *value + "\n";
+  for (const auto &[path, content] : files)
+    text += path + ":\n" + content + "\n";
+  return text;
+}
+
 std::string Specs::textOf(const Choice &choice, const std::string &folder) {
   spec::Result result = spec::parse("", "the spec", overridesOf(choice));
   if (!result.spec)

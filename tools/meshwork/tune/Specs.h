@@ -30,8 +30,13 @@ public:
   /// defaults. A machine file's path begins in `folder`.
   std::string textOf(const Choice &choice, const std::string &folder);
 
+  /// All keys of a spec that this made, and its files: what a plan of it
+  /// depends on.
+  std::string settledText(const spec::Spec &spec) const;
+
   /// The value that --fixed gives a key, without quotes; null: none.
   const std::string *fixedValue(const std::string &key) const;
+  uint64_t sequence() const { return options.sequence; }
   /// The device of the machine.
   spec::Device device() const { return machineDevice; }
 

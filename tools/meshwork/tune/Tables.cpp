@@ -50,7 +50,7 @@ bool splitBackward(schedules::Table &table) {
 } // namespace
 
 /// As the compiler does it, where memory suffices.
-void Tables::shareLayers(StepTable &table) const {
+void Tables::shareLayers(BalancedTable &table) const {
   const std::vector<int32_t> &rankOf = table.table.rankOf;
   llvm::SmallVector<int64_t> balanced =
       pipeline::balance(flops, static_cast<int64_t>(rankOf.size()));
@@ -61,37 +61,43 @@ void Tables::shareLayers(StepTable &table) const {
   table.fewestLayers = *std::min_element(ofRank.begin(), ofRank.end());
 }
 
-/// A gradient of weights takes as long as a forward pass, a whole backward
-/// pass as two.
-static double waitsOf(const StepTable &table) {
-  std::vector<double> one(table.table.rankOf.size(), 1),
-      two(one.size(), table.splitsBackward ? 0 : 2), none(one.size(), 0);
-  double ofRank = 3 * (table.microbatches + table.left) *
-                  static_cast<double>(one.size() / table.table.ranks.size());
-  return leastSeconds(table, {one, one, one, none, two}) / ofRank;
+static double busiestOf(const schedules::Timeline &timeline) {
+  double busiest = 0;
+  for (const schedules::Timeline::Work &rank : timeline.ranks)
+    busiest = std::max(busiest, rank.busy);
+  return busiest;
 }
 
-/// None where there is none.
-std::unique_ptr<StepTable> Tables::make(const Choice &choice,
-                                        uint32_t microbatches) const {
-  uint32_t some = shortened(microbatches, choice.pp);
+/// A gradient of weights takes as long as a forward pass, a whole backward
+/// pass as two.
+static void timeUnits(BalancedTable &table) {
+  std::vector<double> one(table.table.rankOf.size(), 1),
+      two(one.size(), table.splitsBackward ? 0 : 2), none(one.size(), 0);
+  auto timeline = schedules::simulate(table.table, {one, one, one, none, two});
+  if (!timeline.ok())
+    return;
+  table.makespan = timeline->makespan;
+  table.busiest = busiestOf(*timeline);
+}
+
+std::unique_ptr<BalancedTable> Tables::make(const Choice &choice,
+                                            uint32_t microbatches) const {
   absl::StatusOr<schedules::Table> table = schedules::generate(
       {.name = std::string(choice.schedule),
        .ranks = static_cast<int32_t>(choice.pp),
-       .microbatches = static_cast<int32_t>(some),
+       .microbatches = static_cast<int32_t>(microbatches),
        .virtualStages = static_cast<int32_t>(choice.virtualStages)});
   if (!table.ok() || table->rankOf.size() > flops.size())
     return nullptr;
-  auto made = std::make_unique<StepTable>();
+  auto made = std::make_unique<BalancedTable>();
   made->table = *std::move(table);
+  made->microbatches = microbatches;
   made->splitsBackward = splitBackward(made->table);
   schedules::LiveCount live(made->table.rankOf.size());
   for (const auto &rank : made->table.ranks)
     made->kept.push_back(live.ofRank(rank));
-  made->microbatches = some;
-  made->left = microbatches - some;
   shareLayers(*made);
-  made->waits = std::max(1.0, waitsOf(*made));
+  timeUnits(*made);
   return made;
 }
 
@@ -105,23 +111,41 @@ uint64_t stagesOf(const Choice &choice) {
   return 0;
 }
 
-const StepTable *Tables::of(const Choice &choice, uint32_t microbatches) {
-  auto [at, isNew] = known.try_emplace(
+const BalancedTable *Tables::balanced(const Choice &choice,
+                                      uint32_t microbatches) {
+  auto [at, isNew] = tables.try_emplace(
       {choice.schedule, choice.pp, choice.virtualStages, microbatches});
   if (isNew && stagesOf(choice) <= flops.size())
     at->second = make(choice, microbatches);
   return at->second.get();
 }
 
+static double secondsWith(const BalancedTable &table, double left,
+                          double makespan, double busiest) {
+  return makespan + left * busiest / table.microbatches;
+}
+
+const StepTable *Tables::of(const Choice &choice, uint32_t microbatches) {
+  auto [at, isNew] = known.try_emplace(
+      {choice.schedule, choice.pp, choice.virtualStages, microbatches});
+  uint32_t some = shortened(microbatches, choice.pp);
+  const BalancedTable *table = isNew ? balanced(choice, some) : nullptr;
+  if (table) {
+    double left = microbatches - some;
+    double ofRank = 3.0 * microbatches *
+                    static_cast<double>(table->layers.size() / choice.pp);
+    double seconds = secondsWith(*table, left, table->makespan, table->busiest);
+    at->second.emplace(*table, left, std::max(1.0, seconds / ofRank));
+  }
+  return at->second ? &*at->second : nullptr;
+}
+
 /// Each microbatch more takes the busiest rank as long as any before it.
 double leastSeconds(const StepTable &table, const schedules::Costs &costs) {
-  auto timeline = schedules::simulate(table.table, costs);
-  if (!timeline.ok())
-    return 0;
-  double busiest = 0;
-  for (const schedules::Timeline::Work &rank : timeline->ranks)
-    busiest = std::max(busiest, rank.busy);
-  return timeline->makespan + table.left * busiest / table.microbatches;
+  auto timeline = schedules::simulate(table.of.table, costs);
+  return timeline.ok() ? secondsWith(table.of, table.left, timeline->makespan,
+                                     busiestOf(*timeline))
+                       : 0;
 }
 
 } // namespace meshwork::tune

@@ -6,20 +6,30 @@
 
 #include <map>
 #include <memory>
+#include <optional>
 #include <tuple>
 
 namespace meshwork::tune {
 
-/// The table of a schedule with balanced stages, for all microbatches or, where
-/// there are many, for so many that more of them repeat what came before.
-struct StepTable {
+/// The table of a schedule with balanced stages.
+struct BalancedTable {
   schedules::Table table;
+  double microbatches = 1;
   bool splitsBackward = false; // has W
   /// The most microbatches that each rank keeps, counted in virtual stages.
   std::vector<int32_t> kept;
-  double microbatches = 1, left = 0; // in the table; of the step beyond it
-  std::vector<int64_t> layers;       // of each virtual stage
-  int64_t fewestLayers = 0;          // of a rank
+  std::vector<int64_t> layers; // of each virtual stage
+  int64_t fewestLayers = 0;    // of a rank
+  /// Of actions that take one second, or two for a whole backward pass: of all
+  /// of them, and of the busiest rank. 0: they cannot run.
+  double makespan = 0, busiest = 0;
+};
+
+/// The one of a step: of all its microbatches or, where there are many, of so
+/// many that more of them repeat what came before.
+struct StepTable {
+  const BalancedTable &of;
+  double left = 0; // microbatches beyond the table
   /// Seconds of a step of equal stages, by those that each rank works.
   double waits = 1;
 };
@@ -42,13 +52,15 @@ public:
   const StepTable *of(const Choice &choice, uint32_t microbatches);
 
 private:
-  std::unique_ptr<StepTable> make(const Choice &choice,
-                                  uint32_t microbatches) const;
-  void shareLayers(StepTable &table) const;
+  std::unique_ptr<BalancedTable> make(const Choice &choice,
+                                      uint32_t microbatches) const;
+  void shareLayers(BalancedTable &table) const;
+  const BalancedTable *balanced(const Choice &choice, uint32_t microbatches);
 
   using Key = std::tuple<std::string_view, uint32_t, uint32_t, uint32_t>;
   const std::vector<double> &flops;
-  std::map<Key, std::unique_ptr<StepTable>> known;
+  std::map<Key, std::unique_ptr<BalancedTable>> tables; // null: there is none
+  std::map<Key, std::optional<StepTable>> known;
 };
 
 } // namespace meshwork::tune

@@ -5,7 +5,9 @@
 #include "meshwork/Text/Counted.h"
 #include "runtime/machine/Cpus.h"
 #include "tools/meshwork/driver/Files.h"
+#include "tools/meshwork/tune/Cache.h"
 #include "tools/meshwork/tune/Cost.h"
+#include "tools/meshwork/tune/Measure.h"
 #include "tools/meshwork/tune/Report.h"
 #include "llvm/Support/raw_ostream.h"
 
@@ -20,7 +22,7 @@ namespace fs = std::filesystem;
 class Tuning {
 public:
   explicit Tuning(const TuneOptions &options)
-      : options(options), specs(options) {}
+      : options(options), specs(options), cache(options.cache) {}
 
   int run() {
     for (auto step : {&Tuning::checkFiles, &Tuning::readModel})
@@ -29,11 +31,20 @@ public:
     for (uint32_t ranks : options.ranks) {
       all.emplace_back(ranks, search(specs, facts, axes,
                                      {ranks, options.global, options.within,
-                                      runtime::usableCores()}));
+                                      runtime::usableCores()},
+                                     cache));
       if (all.back().second.isInterrupted)
         break;
+      if (options.measured == 0)
+        continue;
+      if (absl::Status status =
+              measureBest(specs, facts, options.measured, all.back().second);
+          !status.ok())
+        return driver::report(status);
     }
-    return tell();
+    int code = cache.write();
+    int told = tell();
+    return told == ok ? code : told;
   }
 
 private:
@@ -59,6 +70,8 @@ private:
         uses.push_back({"--output", outputFor(ranks), /*isWritten=*/true});
     if (options.machine.ends_with(".toml"))
       uses.push_back({"--machine", options.machine});
+    if (!options.cache.empty())
+      uses.push_back({"--cache", options.cache, /*isWritten=*/true});
     if (int code = driver::checkUses(uses); code != ok)
       return code;
     for (uint32_t ranks : options.ranks)
@@ -67,6 +80,12 @@ private:
                          : driver::checkOutput(outputFor(ranks));
           code != ok)
         return code;
+    if (int code =
+            options.cache.empty() ? ok : driver::checkOutput(options.cache);
+        code != ok)
+      return code;
+    if (int code = cache.read(); code != ok)
+      return code;
     return specs.check();
   }
 
@@ -117,6 +136,7 @@ private:
   Specs specs;
   AxisSizes axes;
   Facts facts;
+  Cache cache;
   std::vector<std::pair<uint32_t, Found>> all;
 };
 } // namespace

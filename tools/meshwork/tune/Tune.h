@@ -14,8 +14,10 @@ struct TuneOptions {
   uint32_t global = 0, sequence = 0; // as batch.global and batch.sequence
   std::vector<std::string> fixed;    // section.key=value
   std::vector<std::string> axes;     // "dp=8"
+  uint32_t measured = 0; // so many of the best run here for some steps
   double within = 0;  // also list all that take at most so much longer: a part
   std::string output; // the best spec; "": none is written
+  std::string cache;  // of earlier searches; "": none
   bool json = false;
 };
 

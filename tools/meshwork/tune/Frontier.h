@@ -1,0 +1,100 @@
+// All choices by what is known of them, and which is to be compiled next: that
+// with the least bound of its seconds. What is too large by a bound of its
+// bytes is left out.
+#pragma once
+
+#include "tools/meshwork/tune/Bodies.h"
+#include "tools/meshwork/tune/BodyBound.h"
+#include "tools/meshwork/tune/Space.h"
+
+#include <functional>
+#include <limits>
+#include <optional>
+#include <queue>
+
+namespace meshwork::tune {
+
+class Frontier {
+public:
+  static constexpr double infinity = std::numeric_limits<double>::infinity();
+
+  /// `spec` has the keys that are no part of the choices; `limit` is bytes of a
+  /// rank, 0: none.
+  Frontier(const spec::Spec &spec, const Facts &facts, Bound::Given given,
+           uint64_t limit)
+      : facts(facts), limit(limit), bounds(spec, facts, given),
+        ofBodies(bounds, spec, facts, given), bodies(spec.batch.global) {}
+  Frontier(const Frontier &) = delete;
+  Frontier &operator=(const Frontier &) = delete;
+
+  /// To be called once.
+  void add(Space &space);
+
+  /// What is compiled next: a body, or a choice as a whole.
+  struct Next {
+    bool isBody = false;
+    size_t which = 0; // body
+    Choice choice = {};
+    uint32_t global = 0; // sequences of its step, of a body
+    double bound = 0;    // seconds
+  };
+  /// Nothing where no bound is below `seconds`. Bodies and choices take turns,
+  /// so that an early Ctrl-C finds something good.
+  std::optional<Next> next(double seconds);
+  /// The bodies that tell most of others; to be compiled first.
+  std::vector<Next> roots();
+  /// What was compiled, or null where it cannot be.
+  void note(size_t body, const Body *measured);
+  size_t choicesOf(size_t body) const { return bodies[body].members.size(); }
+  double secondsOf(const Choice &choice) const {
+    return bounds.seconds(choice);
+  }
+
+  size_t size() const { return count; }
+  size_t tooLarge() const { return numTooLarge; }
+  /// Of what is too large, that with the least bound.
+  const std::optional<Choice> &smallest() const { return leastLarge; }
+  /// The first with more stages than the model has layers, and how many have.
+  const std::optional<Choice> &unlayered() const { return firstUnlayered; }
+  size_t numUnlayered() const { return countUnlayered; }
+  /// Of all that next() has not given: how many choices, and their least bound.
+  std::pair<size_t, double> left() const;
+
+private:
+  struct Node {
+    double bound;
+    size_t which;
+    bool isTight = true; // of a choice: its schedule has been simulated
+    bool operator>(const Node &other) const {
+      return std::tie(bound, which) > std::tie(other.bound, other.which);
+    }
+  };
+  /// The least bound first.
+  struct Nodes : std::priority_queue<Node, std::vector<Node>, std::greater<>> {
+    const std::vector<Node> &all() const { return c; }
+  };
+
+  void add(const Choice &choice);
+  bool fits(const Choice &choice, double bytes);
+  double boundOfBody(size_t which);
+  double leastBytes(size_t which, size_t member);
+  std::optional<Next> nextBody();
+  std::optional<Next> nextChoice();
+  Next ofBody(size_t which, double bound);
+
+  const Facts &facts;
+  uint64_t limit;
+  Bound bounds;
+  BodyBound ofBodies;
+  std::vector<Choice> choices;        // that may fit
+  std::vector<double> parts, besides; // of each (BodyBound::partOf)
+  Bodies bodies;
+  std::vector<bool> isStarted; // by body
+  Nodes unknown, known;        // bodies; choices whose body is known
+  bool isTurnOfChoices = false;
+  size_t count = 0, numTooLarge = 0, countUnlayered = 0;
+  double leastTooLarge = infinity; // bytes of leastLarge
+  std::optional<Choice> leastLarge, firstUnlayered;
+};
+
+} // namespace meshwork::tune
