@@ -51,9 +51,6 @@ BodyBound::BodyBound(const Bound &bound, const spec::Spec &spec,
 /// and for each use for others, as in a hierarchy, is left out.
 BodyBound::Moved BodyBound::movedOf(const Choice &choice, double layers) const {
   Moved moved;
-  double parameters =
-      (choice.pp > 1 ? layers * facts.leastOfLayer : facts.parameters) /
-      (double{1} * choice.tp * choice.ep);
   std::vector<uint32_t> axes; // as below
   if (choice.dp > 1)
     axes.push_back(1);
@@ -65,18 +62,23 @@ BodyBound::Moved BodyBound::movedOf(const Choice &choice, double layers) const {
   cost::Times times(machine,
                     {choice.pp, choice.dp, choice.ep, choice.cp, choice.tp});
   moved.takesCores = times.takesCores(axes);
-  bool sums = bound.microbatches(choice) > 1;
-  double gradients = (sums ? bytesOfSum : bytesOfGradient) * parameters,
-         weights =
-             bytesOfWeight * parameters / (double{1} * choice.dp * choice.cp);
+  double parameters =
+      (choice.pp > 1 ? layers * facts.leastOfLayer : facts.parameters) /
+      (double{1} * choice.tp * choice.ep);
+  double gradients =
+      (bound.microbatches(choice) > 1 ? bytesOfSum : bytesOfGradient) *
+      parameters;
   if (choice.zeroStage == 0)
     moved.last = collective(times, layers, Kind::all_reduce, gradients, axes);
   else
     (reducesOnce(choice) ? moved.last : moved.backward) =
         collective(times, layers, Kind::reduce_scatter, gradients, axes);
-  double gather = collective(times, layers, Kind::all_gather, weights, axes);
   if (choice.zeroStage == 1 || choice.zeroStage == 2)
-    moved.update = gather;
+    moved.update = collective(
+        times, layers, Kind::all_gather,
+        bytesOfWeight * parameters / double(times.ranksOf(axes)), axes);
+  double gather =
+      choice.zeroStage == 3 ? gathers(times, choice, layers, axes) : 0;
   if (choice.gathered == "free" || choice.gathered == "keep")
     moved.forward += gather;
   if (choice.gathered == "free")
@@ -97,10 +99,36 @@ double BodyBound::collective(const cost::Times &times, double layers,
   return parts * times.collective(kind, bytes / parts, axes);
 }
 
+/// Weights before their use: a parameter by itself, or several together where
+/// they fit a bucket.
+double BodyBound::gathers(const cost::Times &times, const Choice &choice,
+                          double layers,
+                          const std::vector<uint32_t> &axes) const {
+  auto secondsOf = [&](double bytes) {
+    return times.collective(plan::CollectiveKind::all_gather,
+                            bytes / static_cast<double>(times.ranksOf(axes)),
+                            axes);
+  };
+  double seconds = 0, small = 0;
+  double copies = choice.pp > 1 ? layers : 1;
+  for (auto [elements, count] :
+       choice.pp > 1 ? facts.sizesOfLayer : facts.sizes) {
+    double bytes =
+        bytesOfWeight * elements / (double{1} * choice.tp * choice.ep);
+    double many = copies * static_cast<double>(count);
+    if (bytes < bucketBytes)
+      small += many * bytes;
+    else
+      seconds += many * secondsOf(bytes);
+  }
+  double buckets = std::max(1.0, std::floor(small / bucketBytes));
+  return seconds + (small > 0 ? buckets * secondsOf(small / buckets) : 0);
+}
+
 /// As lib/Cost/ListClock.h counts what is hidden.
-double BodyBound::besides(const Moved &moved, double computing,
+double BodyBound::besides(bool takesCores, double computing,
                           double moving) const {
-  if (moved.takesCores)
+  if (takesCores)
     return computing + moving;
   return std::max(computing, moving) +
          std::min(machine.slowdown, 1.0) * std::min(computing, moving);
@@ -108,15 +136,16 @@ double BodyBound::besides(const Moved &moved, double computing,
 
 double BodyBound::meanBackward(const Moved &moved, double computing,
                                double microbatches) const {
-  double each = besides(moved, computing, moved.backward),
-         last = besides(moved, computing, moved.backward + moved.last);
+  double each = besides(moved.takesCores, computing, moved.backward),
+         last =
+             besides(moved.takesCores, computing, moved.backward + moved.last);
   return each + (last - each) / microbatches;
 }
 
 double BodyBound::updateOf(const Choice &choice, const Moved &moved,
                            double whole) const {
   double parts = choice.zeroStage > 0 ? double{1} * choice.dp * choice.cp : 1;
-  return besides(moved, (1 - margin) * whole / parts, moved.update);
+  return besides(moved.takesCores, (1 - margin) * whole / parts, moved.update);
 }
 
 /// Null for what is no pipeline, or has no table with balanced stages.
@@ -134,37 +163,48 @@ double BodyBound::waitsOf(const Choice &choice) {
   return table ? std::max(1.0, (1 - marginOfWaits) * table->waits) : 1;
 }
 
-double BodyBound::partOf(const Choice &choice) {
-  return (1 - marginOf(choice)) * waitsOf(choice) * bound.global() /
-         static_cast<double>(choice.ranks());
-}
-
-/// Of the rank with the fewest layers.
-double BodyBound::secondsBeside(const Choice &choice) {
+/// Of a pipeline, what moves of the rank with the fewest layers.
+BodyBound::Beside BodyBound::besideOf(const Choice &choice) {
   const StepTable *table = tableOf(choice);
+  Beside beside{(1 - marginOf(choice)) * waitsOf(choice) * bound.global() /
+                    static_cast<double>(choice.ranks()),
+                0, 0, false, choice.pp > 1};
   if (choice.pp > 1 && !table)
-    return 0;
+    return beside;
   Moved moved =
       movedOf(choice, static_cast<double>(table ? table->of.fewestLayers
                                                 : facts.layers));
-  double hidden = moved.takesCores ? 1 : std::min(machine.slowdown, 1.0);
-  return hidden *
-             (bound.microbatches(choice) * (moved.forward + moved.backward) +
-              moved.last) +
-         moved.update;
+  beside.moving =
+      bound.microbatches(choice) * (moved.forward + moved.backward) +
+      moved.last;
+  beside.update = moved.update;
+  beside.takesCores = moved.takesCores;
+  return beside;
+}
+
+/// All microbatches together take no longer than each by itself: what is hidden
+/// of the sums is no less than the sum of what is. That rank of a pipeline may
+/// have less work than `rankSeconds` tells.
+double BodyBound::seconds(const Beside &beside, double rankSeconds) const {
+  double computing = beside.part * rankSeconds;
+  double hidden = beside.takesCores ? 1 : std::min(machine.slowdown, 1.0);
+  double together = beside.isPipeline
+                        ? computing + hidden * beside.moving
+                        : besides(beside.takesCores, computing, beside.moving);
+  return together + beside.update;
 }
 
 double BodyBound::seconds(const Choice &choice, const Body &body) {
   if (choice.pp > 1)
     return std::max(bound.seconds(choice),
-                    partOf(choice) * body.seconds(choice) * choice.cp *
-                            choice.tp / choice.micro +
-                        secondsBeside(choice));
+                    seconds(besideOf(choice), body.seconds(choice) * choice.cp *
+                                                  choice.tp / choice.micro));
   Moved moved = movedOf(choice, static_cast<double>(facts.layers));
   double many = bound.microbatches(choice), sure = sureOf(choice, body);
-  double ofStep = many * (besides(moved, sure * body.forward, moved.forward) +
-                          meanBackward(moved, sure * body.backward, many)) +
-                  updateOf(choice, moved, body.update);
+  double ofStep =
+      many * (besides(moved.takesCores, sure * body.forward, moved.forward) +
+              meanBackward(moved, sure * body.backward, many)) +
+      updateOf(choice, moved, body.update);
   return std::max(bound.seconds(choice), ofStep);
 }
 
@@ -241,7 +281,8 @@ schedules::Costs BodyBound::costsOf(const Choice &choice, const Body &body,
         stages[stage].forward + (stage == 0 ? std::max(before, 0.0) : 0);
     double backward = stages[stage].backward +
                       (stage + 1 == stages.size() ? std::max(head, 0.0) : 0);
-    costs.forward[stage] = besides(moved, sure * forward, moved.forward);
+    costs.forward[stage] =
+        besides(moved.takesCores, sure * forward, moved.forward);
     double whole =
         meanBackward(moved, sure * backward, bound.microbatches(choice));
     costs.backward[stage] = table.of.splitsBackward ? 0 : whole;

@@ -18,9 +18,14 @@ public:
             Bound::Given given);
 
   /// Of a choice whose body is not known but by Bodies::rankSeconds:
-  ///   rankSeconds * partOf(choice) + secondsBeside(choice)
-  double partOf(const Choice &choice);
-  double secondsBeside(const Choice &choice);
+  ///   rankSeconds * part, and beside it what moves
+  struct Beside {
+    double part = 1;
+    double moving = 0, update = 0; // seconds of a step
+    bool takesCores = false, isPipeline = false;
+  };
+  Beside besideOf(const Choice &choice);
+  double seconds(const Beside &beside, double rankSeconds) const;
 
   /// Quick: stages are as even as can be.
   double seconds(const Choice &choice, const Body &body);
@@ -42,7 +47,7 @@ private:
   Moved movedOf(const Choice &choice, double layers) const;
   const StepTable *tableOf(const Choice &choice);
   double waitsOf(const Choice &choice);
-  double besides(const Moved &moved, double computing, double moving) const;
+  double besides(bool takesCores, double computing, double moving) const;
   double meanBackward(const Moved &moved, double computing,
                       double microbatches) const;
   double updateOf(const Choice &choice, const Moved &moved, double whole) const;
@@ -54,6 +59,8 @@ private:
   double collective(const cost::Times &times, double layers,
                     plan::CollectiveKind kind, double bytes,
                     const std::vector<uint32_t> &axes) const;
+  double gathers(const cost::Times &times, const Choice &choice, double layers,
+                 const std::vector<uint32_t> &axes) const;
 
   const Bound &bound;
   const Facts &facts;

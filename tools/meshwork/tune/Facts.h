@@ -1,6 +1,7 @@
 // What the search knows of a model before it compiles anything.
 #pragma once
 
+#include <map>
 #include <string>
 #include <vector>
 
@@ -26,9 +27,11 @@ struct Facts {
   /// Of one sequence, forward and backward, over all ranks: products and all
   /// else but attention; and attention, as plans count it.
   double flops = 0, attentionFlops = 0;
-  double parameters = 0;        // trained elements, tied ones once
-  double parametersOfLayer = 0; // of the largest one
-  double leastOfLayer = 0;      // parameters of the smallest one
+  double parameters = 0; // trained elements, tied ones once
+  /// Elements of each parameter, and how many have as many.
+  std::map<double, int64_t> sizes, sizesOfLayer; // of the smallest layer
+  double parametersOfLayer = 0;                  // of the largest one
+  double leastOfLayer = 0; // parameters of the smallest one
   /// Model flops of each layer, of one sequence, with the head in the last one:
   /// what balances stages (passes/pipeline/Stages.h).
   std::vector<double> flopsOfLayers;

@@ -21,8 +21,7 @@ void Frontier::add(const Choice &choice) {
   } else if (fits(choice, bounds.bytes(choice))) {
     bodies.add(choice, choices.size());
     choices.push_back(choice);
-    parts.push_back(ofBodies.partOf(choice));
-    besides.push_back(ofBodies.secondsBeside(choice));
+    besides.push_back(ofBodies.besideOf(choice));
   }
 }
 
@@ -43,10 +42,10 @@ double Frontier::boundOfBody(size_t which) {
   Bodies::Seconds seconds = bodies.rankSeconds(which);
   for (size_t member : bodies[which].members)
     if (limit == 0 || leastBytes(which, member) <= static_cast<double>(limit))
-      least =
-          std::min(least, std::max(bounds.seconds(choices[member]),
-                                   seconds.of(choices[member]) * parts[member] +
-                                       besides[member]));
+      least = std::min(least,
+                       std::max(bounds.seconds(choices[member]),
+                                ofBodies.seconds(besides[member],
+                                                 seconds.of(choices[member]))));
   return least;
 }
 
@@ -72,6 +71,8 @@ std::optional<Frontier::Next> Frontier::next(double seconds) {
     return !nodes.empty() && nodes.top().bound < seconds;
   };
   while (isWanted(unknown) || isWanted(known)) {
+    while (isWanted(known) && !known.top().isTight)
+      tighten();
     isTurnOfChoices = !isTurnOfChoices;
     bool isChoice = isWanted(known) && (isTurnOfChoices || !isWanted(unknown));
     if (std::optional<Next> found = isChoice ? nextChoice() : nextBody())
@@ -95,17 +96,28 @@ std::optional<Frontier::Next> Frontier::nextBody() {
   return std::nullopt;
 }
 
-/// Its own schedule's table may tell more than was known.
 std::optional<Frontier::Next> Frontier::nextChoice() {
+  if (known.empty())
+    return std::nullopt;
   Node node = known.top();
   known.pop();
   const Choice &choice = choices[node.which];
-  if (node.isTight)
-    return Next{false, node.which, choice, 0, node.bound};
+  return Next{false, node.which, choice, 0, node.bound, bytesOf(choice)};
+}
+
+/// The schedule of the first choice may tell more than was known.
+void Frontier::tighten() {
+  Node node = known.top();
+  known.pop();
+  const Choice &choice = choices[node.which];
   const Body &body = *bodies[bodies.of(choice)].measured;
   known.push(
       {std::max(node.bound, ofBodies.simulated(choice, body)), node.which});
-  return std::nullopt;
+}
+
+double Frontier::bytesOf(const Choice &choice) {
+  const std::optional<Body> &body = bodies[bodies.of(choice)].measured;
+  return body ? ofBodies.bytes(choice, *body) : bounds.bytes(choice);
 }
 
 void Frontier::note(size_t which, const Body *measured) {

@@ -37,6 +37,7 @@ public:
     Choice choice = {};
     uint32_t global = 0; // sequences of its step, of a body
     double bound = 0;    // seconds
+    double bytes = 0;    // likewise, of a choice
   };
   /// Nothing where no bound is below `seconds`. Bodies and choices take turns,
   /// so that an early Ctrl-C finds something good.
@@ -78,16 +79,18 @@ private:
   bool fits(const Choice &choice, double bytes);
   double boundOfBody(size_t which);
   double leastBytes(size_t which, size_t member);
+  double bytesOf(const Choice &choice);
   std::optional<Next> nextBody();
   std::optional<Next> nextChoice();
+  void tighten();
   Next ofBody(size_t which, double bound);
 
   const Facts &facts;
   uint64_t limit;
   Bound bounds;
   BodyBound ofBodies;
-  std::vector<Choice> choices;        // that may fit
-  std::vector<double> parts, besides; // of each (BodyBound::partOf)
+  std::vector<Choice> choices;            // that may fit
+  std::vector<BodyBound::Beside> besides; // of each
   Bodies bodies;
   std::vector<bool> isStarted; // by body
   Nodes unknown, known;        // bodies; choices whose body is known

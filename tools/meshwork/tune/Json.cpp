@@ -50,6 +50,24 @@ static json::Object objectOf(const Kind &kind) {
                       {"deeper", json::fixUTF8(kind.deeper)}};
 }
 
+static json::Array objectOf(const std::map<double, int64_t> &sizes) {
+  json::Array all;
+  for (auto [elements, count] : sizes)
+    all.push_back(json::Array{elements, count});
+  return all;
+}
+
+static std::map<double, int64_t> sizesIn(const json::Object &object,
+                                         llvm::StringRef key) {
+  std::map<double, int64_t> sizes;
+  if (const json::Array *all = object.getArray(key))
+    for (const json::Value &one : *all)
+      if (const json::Array *pair = one.getAsArray(); pair && pair->size() == 2)
+        sizes[(*pair)[0].getAsNumber().value_or(0)] =
+            (*pair)[1].getAsInteger().value_or(0);
+  return sizes;
+}
+
 std::string toJson(const Facts &facts) {
   json::Array kinds;
   for (const Kind &kind : facts.kinds)
@@ -62,6 +80,8 @@ std::string toJson(const Facts &facts) {
                    {"flops", facts.flops},
                    {"attention_flops", facts.attentionFlops},
                    {"parameters", facts.parameters},
+                   {"sizes", objectOf(facts.sizes)},
+                   {"sizes_of_layer", objectOf(facts.sizesOfLayer)},
                    {"parameters_of_layer", facts.parametersOfLayer},
                    {"least_of_layer", facts.leastOfLayer},
                    {"flops_of_layers", json::Array(facts.flopsOfLayers)},
@@ -105,6 +125,8 @@ Facts factsFromJson(const std::string &text) {
   facts.vocabulary =
       static_cast<uint32_t>(object.getInteger("vocabulary").value_or(1));
   facts.layers = object.getInteger("layers").value_or(0);
+  facts.sizes = sizesIn(object, "sizes");
+  facts.sizesOfLayer = sizesIn(object, "sizes_of_layer");
   facts.parametersOfLayer = number(object, "parameters_of_layer");
   facts.leastOfLayer = number(object, "least_of_layer");
   facts.flopsOfLayers = numbers(object, "flops_of_layers");

@@ -25,19 +25,24 @@ void countParameters(ModuleOp module, Facts &facts) {
   if (!loss)
     return;
   std::map<int64_t, double> ofLayers;
+  std::map<int64_t, std::map<double, int64_t>> sizes;
   loss.walk([&](transformer::ParameterOp op) {
     auto type = cast<RankedTensorType>(op->getResult(0).getType());
     auto elements = static_cast<double>(type.getNumElements());
     facts.parameters += elements;
+    ++facts.sizes[elements];
     if (std::optional<int64_t> layer = transformer::layerOf(op))
-      ofLayers[*layer] += elements;
+      ofLayers[*layer] += elements, ++sizes[*layer][elements];
   });
   facts.layers = verify::countLayers(loss);
   for (auto [layer, elements] : ofLayers)
     facts.parametersOfLayer = std::max(facts.parametersOfLayer, elements);
   facts.leastOfLayer = facts.parametersOfLayer;
   for (auto [layer, elements] : ofLayers)
-    facts.leastOfLayer = std::min(facts.leastOfLayer, elements);
+    if (elements <= facts.leastOfLayer) {
+      facts.leastOfLayer = elements;
+      facts.sizesOfLayer = sizes[layer];
+    }
 }
 
 /// Of a step of one sequence, after autodiff.

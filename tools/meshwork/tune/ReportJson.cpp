@@ -23,6 +23,7 @@ static json::Object objectOf(const Row &row) {
       {"settings", std::move(settings)},
       {"step_ms", costed.seconds * 1e3},
       {"bound_ms", row.bound * 1e3},
+      {"bound_bytes", row.boundOfBytes},
       {"tokens_per_second", costed.tokensPerSecond},
       {"mfu", costed.mfu > 0 ? json::Value(costed.mfu) : nullptr},
       {"memory_per_rank_bytes", static_cast<int64_t>(costed.bytes)},

@@ -36,7 +36,7 @@ private:
     size_t which = 0; // body, or usual one
     Choice choice = {};
     uint32_t global = 0; // sequences of a step
-    double bound = 0;
+    double bound = 0, bytes = 0;
   };
 
   /// Of so many ranks, what any choice says of the keys that are none.
@@ -88,9 +88,9 @@ private:
   bool start(const Frontier::Next &next) {
     if (!next.isBody && isUsual(next.choice))
       return false;
-    Task task{next.isBody ? Task::ofBody : Task::ofChoice, next.which,
-              next.choice, next.isBody ? next.global : options.global,
-              next.bound};
+    Task task{
+        next.isBody ? Task::ofBody : Task::ofChoice, next.which, next.choice,
+        next.isBody ? next.global : options.global,  next.bound, next.bytes};
     std::string why = startTask(task);
     if (!why.empty() && next.isBody) // Its choices tell why themselves.
       frontier->note(next.which, nullptr);
@@ -101,14 +101,15 @@ private:
 
   /// Why it is not compiled; empty: it is.
   std::string startTask(const Task &task) {
-    spec::Result result = specs.of(task.choice, task.global);
+    bool isBody = task.kind == Task::ofBody;
+    spec::Result result =
+        isBody ? specs.ofBody(task.choice, task.global) : specs.of(task.choice);
     if (!result.spec)
       return firstError(result.diagnostics);
     while (results.isFull())
       if (!noteOne() && meter.isInterrupted())
         return "interrupted";
     tasks.push_back(task);
-    bool isBody = task.kind == Task::ofBody;
     bool isStarted =
         results.start(tasks.size() - 1, contentOf(isBody, *result.spec), [&] {
           return isBody
@@ -210,7 +211,7 @@ private:
   }
 
   void noteChoice(const Task &task, const Costed &costed) {
-    Row row{task.choice, costed, task.bound, std::nullopt, ""};
+    Row row{task.choice, costed, task.bound, task.bytes, std::nullopt, ""};
     ++found.compiled;
     if (costed.status == Costed::done) {
       if (fits(costed)) {

@@ -15,7 +15,7 @@ namespace meshwork::tune {
 struct Row {
   Choice choice;
   Costed costed;
-  double bound = 0;               // seconds
+  double bound = 0, boundOfBytes = 0; // seconds, bytes
   std::optional<double> measured; // seconds, by --measure; 0: it did not run
   std::string whyUnmeasured;
 };

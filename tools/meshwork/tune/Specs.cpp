@@ -153,8 +153,11 @@ spec::Result Specs::of(const Choice &choice) {
   return resolved(overridesOf(choice));
 }
 
-spec::Result Specs::of(const Choice &choice, uint32_t global) {
-  std::vector<std::string> overrides = overridesOf(choice);
+spec::Result Specs::ofBody(const Choice &body, uint32_t global) {
+  std::vector<std::string> overrides = overridesOf(body);
+  std::erase_if(overrides, [](const std::string &one) {
+    return one.starts_with("pipeline.") || one.starts_with("zero.");
+  });
   overrides.push_back("batch.global=" + std::to_string(global));
   return resolved(overrides);
 }

@@ -20,8 +20,9 @@ public:
   /// The spec, with its files read. Absent where a diagnostic is an error.
   spec::Result of(const Choice &choice);
 
-  /// The same with so many sequences a step.
-  spec::Result of(const Choice &choice, uint32_t global);
+  /// Of a body, with so many sequences a step: without what --fixed says of
+  /// pipelines and of copies of the weights, which it has none of.
+  spec::Result ofBody(const Choice &body, uint32_t global);
   /// One rank and what --fixed says, as far as it means something there. A
   /// step has one sequence.
   spec::Result ofOneSequence();
