@@ -3,6 +3,7 @@
 
     test/Equivalence/same_plans.py BEFORE/bin AFTER/bin                 # as a change that only moves code must
     test/Equivalence/same_plans.py BEFORE/bin AFTER/bin --drawn 300     # more of the drawn specs
+    test/Equivalence/same_plans.py BEFORE/bin AFTER/bin --auto 300      # with "auto" keys and little memory
     test/Equivalence/same_plans.py BEFORE/bin AFTER/bin --only zero3 --keep FOLDER
     test/Equivalence/same_plans.py BEFORE/bin AFTER/bin --without-code  # seconds, not minutes: what the phases make
 
@@ -38,18 +39,26 @@ DRAWN = 40
 class Case:
     """A model and a spec, under names that are the same for both builds: plans hold them."""
 
-    def __init__(self, name, model, spec, target):
+    def __init__(self, name, model, spec, target, settings=()):
         self.name, self.model, self.spec, self.target = f"{name}/{target}", model, spec, TARGETS[target]
+        self.settings = [part for setting in settings for part in ("--set", setting)]
 
     def compile(self, binary, folder, *options):
         (folder / "model.json").write_text(self.model)
         (folder / "spec.toml").write_text(self.spec)
         device, arch = self.target
         return call(binary, folder, "compile", "model.json", "--spec", "spec.toml", "--set", f'target.device="{device}"',
-                    "--set", f'target.arch="{arch}"', *(options or ("-o", "plan.mwplan")))
+                    "--set", f'target.arch="{arch}"', *self.settings, *(options or ("-o", "plan.mwplan")))
 
     def key(self):
-        return hashlib.sha256(json.dumps([self.model, self.spec, self.target]).encode()).hexdigest()[:24]
+        parts = [self.model, self.spec, self.target, *([self.settings] if self.settings else [])]
+        return hashlib.sha256(json.dumps(parts).encode()).hexdigest()[:24]
+
+    def peak(self, binary):
+        """Bytes of the rank that needs most; nothing where the spec is refused."""
+        with tempfile.TemporaryDirectory(prefix="meshwork-") as folder:
+            code, said = self.compile(binary, pathlib.Path(folder), "--estimate", "--json")
+        return None if code else json.loads(said)["memory_per_rank_bytes"]["peak"]
 
 
 def call(binary, folder, *arguments):
@@ -175,11 +184,28 @@ def draws(count):
         yield f"drawn {seed}", json.dumps(model.config), layout.spec()
 
 
-def cases(count, pattern):
+AUTOS = ("batch.micro", "context.method", "experts.exchange", "zero.gathered", "zero.reduce", "pipeline.layers",
+         "pipeline.schedule", "recompute.policy", "offload.activations")
+
+
+def with_autos(name, model, spec, target, binary):
+    """Some keys are "auto", and there is about as much memory as the spec needs as it is: less, or a little more."""
+    draw = random.Random(name + target)
+    chosen = [key for key in AUTOS if draw.random() < 0.6]
+    peak = Case(name, model, spec, target).peak(binary)
+    return peak and Case(f"auto {name}", model, spec, target, (
+        *(f'{key}="auto"' for key in chosen), f"expect.memory_per_rank={int(peak * draw.uniform(0.5, 1.1))} B"))
+
+
+def cases(count, autos, pattern, binary):
     for name, model, spec in (*examples(), *recorded(), *fp8(), *draws(count)):
         for target in TARGETS:
             case = Case(name, model, spec, target)
             if pattern in case.name:
+                yield case
+    for name, model, spec in draws(autos):
+        for target in TARGETS:
+            if pattern in f"auto {name}/{target}" and (case := with_autos(name, model, spec, target, binary)):
                 yield case
 
 
@@ -188,6 +214,7 @@ def main():
     parser.add_argument("before", help="the folder of one build's tools")
     parser.add_argument("after", help="that of the other")
     parser.add_argument("--drawn", type=int, default=DRAWN, help="how many specs are drawn (%(default)s)")
+    parser.add_argument("--auto", type=int, default=0, help="how many of them get \"auto\" keys, too (%(default)s)")
     parser.add_argument("--only", default="", help="part of the names of the cases to compare")
     parser.add_argument("--keep", help="a folder for what builds said")
     parser.add_argument("--without-code", action="store_true", help="compare what plans are made of but machine code")
@@ -197,7 +224,7 @@ def main():
         parser.error("flatc is not installed; Debian's package is flatbuffers-compiler")
     before, after = (Build(folder, options.keep, not options.without_code)
                      for folder in (options.before, options.after))
-    chosen = list(cases(options.drawn, options.only))
+    chosen = list(cases(options.drawn, options.auto, options.only, before.binary))
     with concurrent.futures.ThreadPoolExecutor(options.jobs) as pool:
         found = pool.map(lambda case: difference(case, before, after), chosen)
         lines = [print(line, flush=True) or line for line in found if line]

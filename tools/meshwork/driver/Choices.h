@@ -1,19 +1,10 @@
 // What the compiler chooses for a spec, by compiling copies.
 #pragma once
 
-#include "lib/Spec/Spec.h"
-#include "mlir/IR/BuiltinOps.h"
-#include "mlir/IR/OwningOpRef.h"
-#include "passes/codegen/plan/PlanWriter.h"
 #include "tools/meshwork/driver/Trial.h"
+#include "tools/meshwork/driver/search/Autos.h"
 
 namespace meshwork::driver {
-
-/// What has been chosen: a line each, and what the plan says of it.
-struct Said {
-  std::string text;
-  std::vector<codegen::Choice> choices = {};
-};
 
 /// Puts into `spec` what is chosen just before the phase of this name, for
 /// `module` as the phase before leaves it; each where the spec says "auto".

@@ -22,13 +22,13 @@
 #include "tools/meshwork/driver/Budget.h"
 #include "tools/meshwork/driver/Choices.h"
 #include "tools/meshwork/driver/Files.h"
-#include "tools/meshwork/driver/FitMicro.h"
 #include "tools/meshwork/driver/Guard.h"
 #include "tools/meshwork/driver/Model.h"
 #include "tools/meshwork/driver/Progress.h"
 #include "tools/meshwork/driver/Reproducer.h"
 #include "tools/meshwork/driver/SpecErrors.h"
 #include "tools/meshwork/driver/Trial.h"
+#include "tools/meshwork/driver/search/Micro.h"
 #include "llvm/ADT/StringExtras.h"
 #include "llvm/Support/FileSystem.h"
 #include "llvm/Support/FormatVariadic.h"
@@ -134,7 +134,12 @@ private:
     std::vector<runtime::FileUse> uses = outputsOf(options);
     uses.push_back({"a file of the spec", path});
     code = options.printConfig ? ok : checkUses(uses);
-    return code == ok ? readFile(path, code) : std::nullopt;
+    if (code != ok)
+      return std::nullopt;
+    std::optional<std::string> text = readFile(path, code);
+    if (text)
+      filesOfSpec[path] = *text;
+    return text;
   }
 
   int resolveFiles() {
@@ -152,15 +157,33 @@ private:
     return model.read(texts.model, options.model);
   }
 
-  spec::Result specWith(uint32_t micro) const {
+  /// The user's spec with more settings, from files that were read before.
+  spec::Result specWith(const std::vector<std::string> &more) const {
     std::vector<std::string> overrides = options.overrides;
-    overrides.push_back("batch.micro=" + std::to_string(micro));
+    llvm::append_range(overrides, more);
     spec::Result result = spec::parse(texts.spec, options.spec, overrides);
-    if (result.spec) {
-      result.spec->machine = spec.machine;
-      result.spec->arch = spec.arch;
+    auto read = [&](const std::string &path) {
+      auto known = filesOfSpec.find(path);
+      return known == filesOfSpec.end() ? std::nullopt
+                                        : std::optional(known->second);
+    };
+    if (!result.spec)
+      return result;
+    Diagnostics wrong = pipelines::resolveFiles(*result.spec, result.origins,
+                                                options.spec, read);
+    if (hasErrors(wrong)) {
+      result.spec.reset();
+      llvm::append_range(result.diagnostics, wrong);
     }
     return result;
+  }
+  spec::Result withMicro(uint32_t micro) const {
+    return specWith({"batch.micro=" + std::to_string(micro)});
+  }
+  SpecWith specsWith() const {
+    return [this](const std::vector<std::string> &more) {
+      return specWith(more).spec;
+    };
   }
 
   /// A copy, under the limits of reading, which end with it.
@@ -179,14 +202,15 @@ private:
     progress.begin("choosing batch.micro");
     // Groups of experts.group may divide no microbatch of one.
     for (uint32_t micro : {1u, spec.experts.group})
-      if (spec::Result first = specWith(micro); first.spec) {
+      if (spec::Result first = withMicro(micro); first.spec) {
         lookAtModel(*first.spec);
         break;
       }
     progress.watch();
-    spec::Result chosen = specWith(
-        fitMicro(model, spec.batch.global / spec.dataParallel(),
-                 [&](uint32_t micro) { return specWith(micro).spec; }));
+    spec::Result chosen = withMicro(
+        bestMicro(model.module(), spec.batch.global / spec.dataParallel(),
+                  specsWith())
+            .way);
     llvm::errs() << meshwork::textOf(chosen.diagnostics);
     if (!chosen.spec)
       return badSpec;
@@ -402,7 +426,8 @@ private:
   const CompileOptions &options;
   const CompileTexts &texts;
   spec::Spec spec;
-  codegen::Origins origins; // of the spec's keys
+  codegen::Origins origins;                       // of the spec's keys
+  std::map<std::string, std::string> filesOfSpec; // texts, by paths
   std::vector<codegen::Choice> choices;
   Model model;
   Progress progress;

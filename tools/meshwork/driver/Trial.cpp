@@ -112,17 +112,4 @@ FailureOr<Trial> tryPhases(ModuleOp module, spec::Spec spec, StringRef first) {
   return trial;
 }
 
-FailureOr<std::optional<double>>
-trySeconds(ModuleOp module, const spec::Spec &spec, StringRef first) {
-  OwningOpRef<ModuleOp> copy(module.clone());
-  QuietTrials quiet(module.getContext());
-  FailureOr<Trial> tried = tryPhases(*copy, spec, first);
-  if (succeeded(tried))
-    return std::optional(tried->seconds);
-  if (quiet.areRefused())
-    return std::optional<double>();
-  quiet.tell();
-  return failure();
-}
-
 } // namespace meshwork::driver

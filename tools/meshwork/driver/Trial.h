@@ -53,12 +53,6 @@ private:
 mlir::FailureOr<Trial> tryPhases(mlir::ModuleOp module, spec::Spec spec,
                                  llvm::StringRef first);
 
-/// Seconds of a step of a copy of `module`, by phases from `first` on; nothing
-/// where the spec is refused. Fails by a fault of the compiler, which is told.
-mlir::FailureOr<std::optional<double>> trySeconds(mlir::ModuleOp module,
-                                                  const spec::Spec &spec,
-                                                  llvm::StringRef first);
-
 /// Runs one phase on `module`, as tryPhases() does, and checks what it leaves.
 mlir::LogicalResult runPhase(mlir::ModuleOp module, const spec::Spec &spec,
                              llvm::StringRef name);

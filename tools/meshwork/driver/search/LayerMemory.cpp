@@ -1,4 +1,4 @@
-#include "tools/meshwork/driver/LayerMemory.h"
+#include "tools/meshwork/driver/search/LayerMemory.h"
 
 #include <algorithm>
 #include <cmath>

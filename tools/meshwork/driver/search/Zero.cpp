@@ -1,8 +1,12 @@
-#include "tools/meshwork/driver/FitZero.h"
+#include "tools/meshwork/driver/search/Zero.h"
 
 #include "lib/Cost/OfSpec.h"
-#include "mlir/IR/OwningOpRef.h"
+#include "lib/Spec/Words.h"
 #include "tools/meshwork/driver/Choices.h"
+#include "tools/meshwork/driver/search/Autos.h"
+#include "tools/meshwork/driver/search/Search.h"
+#include "llvm/ADT/STLExtras.h"
+#include "llvm/Support/Format.h"
 
 using namespace mlir;
 
@@ -54,47 +58,30 @@ std::vector<spec::Zero> waysOfZero(const spec::Spec &spec) {
   return ways;
 }
 
-namespace {
-/// Nothing where the spec is refused.
-FailureOr<std::optional<Trial>> tryWay(ModuleOp module, spec::Spec spec,
-                                       const spec::Zero &zero) {
-  spec.zero = zero;
-  OwningOpRef<ModuleOp> copy(module.clone());
-  QuietTrials quiet(module.getContext());
-  FailureOr<Trial> tried = tryChoosing(*copy, spec, "shard");
-  if (succeeded(tried))
-    return std::optional(*tried);
-  if (quiet.areRefused())
-    return std::optional<Trial>();
-  quiet.tell();
-  return failure();
-}
-
-bool isBetter(const ZeroChoice &a, const ZeroChoice &b, uint64_t budget) {
-  bool fits = a.bytes <= budget;
-  if (fits != (b.bytes <= budget))
-    return fits;
-  return fits ? std::pair(a.seconds, a.bytes) < std::pair(b.seconds, b.bytes)
-              : a.bytes < b.bytes;
-}
-} // namespace
-
-FailureOr<ZeroChoice> fitZero(ModuleOp module, const spec::Spec &spec) {
+LogicalResult chooseZero(const AtChoice &at) {
+  spec::Spec &spec = at.spec;
+  if (!spec.zero.hasChoice())
+    return success();
+  Copies copies{at.module, "shard", tryChoosing};
   std::vector<spec::Zero> ways = waysOfZero(spec);
-  uint64_t budget = cost::memoryLimit(spec)->bytes;
-  std::optional<ZeroChoice> best;
-  for (const spec::Zero &way : ways) {
-    FailureOr<std::optional<Trial>> tried = tryWay(module, spec, way);
-    if (failed(tried))
-      return failure();
-    if (!*tried)
-      continue;
-    ZeroChoice choice{way, (*tried)->bytes, (*tried)->seconds};
-    if (!best || isBetter(choice, *best, budget))
-      best = choice;
-  }
-  // What is refused is told when the first is compiled.
-  return best.value_or(ZeroChoice{ways.front()});
+  auto tried = tryAll<spec::Zero>(ways, [&](const spec::Zero &way) {
+    spec::Spec with = spec;
+    with.zero = way;
+    return copies.compile(with);
+  });
+  if (failed(tried))
+    return failure();
+  const Tried<spec::Zero> *best =
+      bestOf(*tried, cost::memoryLimit(spec)->bytes);
+  spec.zero = best ? best->way : ways.front();
+  at.said.add([&](auto &os) {
+    for (const char *key : {"zero.gathered", "zero.reduce"})
+      if (std::optional<std::string> value = spec::valueOf(spec, key))
+        os << key << " = " << *value << "; ";
+    os << "a step should take "
+       << llvm::format("%.3g ms", best ? best->trial->seconds * 1e3 : 0.0);
+  });
+  return success();
 }
 
 } // namespace meshwork::driver
