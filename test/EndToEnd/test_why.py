@@ -171,6 +171,45 @@ class Budgets(unittest.TestCase):
                           "examples/dp2.toml", "--set", "expect.memory_per_rank=100 kB", "-o",
                           "n.mwplan")
 
+    def follow(self, spec, command):
+        """Each line of the advice against the estimate of the spec with that change; how many there are."""
+        done = self.space.refuse(shell.SPEC, ["changes of the spec"], *command, "--spec", spec, "-o", "a.mwplan")
+        lines = re.findall(r"^  ([\w.]+) = (.*?): (?:.* = )?(\d+) bytes(?:, fits)?, about ([\d.]+ \w+) a step", done.stderr, re.M)
+        for key, value, peak, seconds in lines:
+            changed = (*command, "--spec", spec, "--set", f"{key}={value}", "--estimate")
+            told = json.loads(self.space.must(*changed, "--json").stdout)
+            self.assertEqual(int(peak), told["memory_per_rank_bytes"]["peak"], key)
+            self.assertIn(f": {seconds} a step, ", self.space.must(*changed).stdout, key)
+        return len(lines)
+
+    def test_advice_opens_what_was_chosen(self):
+        """Ways of ZeRO that were chosen for too little memory are chosen anew with each change, and so are microbatches."""
+        def sets(*keys):
+            return ("meshwork", "compile", "examples/llama-tiny.json", *(part for key in keys for part in ("--set", key)))
+        zero = ('mesh.axes=["dp=2", "fsdp=2"]', "batch.global=16", "batch.micro=4", "zero.stage=3", 'zero.axes=["dp", "fsdp"]',
+                "zero.reduce=auto", "zero.gathered=auto", "recompute.policy=none")
+        micro = ("batch.micro=auto", "batch.global=16", "batch.sequence=16", "recompute.policy=full")
+        for keys, change in ((zero, ("recompute.policy=full",)), (micro, ("zero.stage=1", "batch.micro=4"))):
+            told = json.loads(self.space.must(*sets(*keys, "expect.memory_per_rank=1 GiB", *change), "--spec", "examples/dp2.toml",
+                                              "--estimate", "--json").stdout)
+            limit = told["memory_per_rank_bytes"]["peak"] + 100
+            with self.subTest(change=change):
+                self.assertGreater(self.follow("examples/dp2.toml", sets(*keys, f"expect.memory_per_rank={limit} B")), 0)
+
+    def test_advice_keeps_the_limit_of_the_host_too(self):
+        """States that do not fit the host's memory either are no advice."""
+        command = ["meshwork", "compile", MODEL, "--spec", "examples/dp2.toml", "--set", "target.device=cuda", "--set", "target.arch=sm_90a",
+                   "--set", "zero.stage=3", "--set", "recompute.policy=offload", "--set", "batch.micro=1"]
+        told = json.loads(self.space.must(*command, "--set", "offload.optimizer=true", "--estimate", "--json").stdout)
+        limits = ("--set", f"expect.memory_per_rank={told['memory_per_rank_bytes']['peak']} B", "--set", "offload.host_memory_per_rank=")
+        host = told["host_memory_per_rank"]["bytes"]
+        self.assertGreater(host, 0)
+        self.space.refuse(shell.SPEC, ["--set 'offload.optimizer=true' is the cheapest"], *command, *limits[:-1], f"{limits[-1]}{host} B",
+                          "-o", "h.mwplan")
+        done = self.space.refuse(shell.SPEC, ["offload.optimizer = true: "], *command, *limits[:-1], f"{limits[-1]}{host - 1} B",
+                                 "-o", "h.mwplan")
+        self.assertNotIn("'offload.optimizer=true' is", done.stderr)
+
 
 if __name__ == "__main__":
     unittest.main()

@@ -115,6 +115,7 @@ private:
     origins = result.origins;
     if (int code = resolveFiles(); code != ok)
       return code;
+    asked = spec;
     if (options.printConfig) {
       result.spec->arch = spec.arch;
       result.origins = origins;
@@ -337,10 +338,12 @@ private:
     std::string errors = explain::brokenBudgets(plan, spec.collectives);
     std::optional<cost::MemoryLimit> limit = cost::memoryLimit(spec);
     if (limit && peak > limit->bytes)
-      errors += memoryError(plan, model, spec, peak);
+      errors +=
+          memoryError(plan, spec, peak, {model.text(), asked, specsWith()});
     if (uint64_t host = hostBytesOf(plan);
         host > spec.offload.hostBytes.value_or(UINT64_MAX))
-      errors += hostMemoryError(plan, model, spec, host);
+      errors +=
+          hostMemoryError(plan, spec, host, {model.text(), asked, specsWith()});
     llvm::errs() << errors;
     return errors.empty() ? ok : badSpec;
   }
@@ -425,8 +428,8 @@ private:
 
   const CompileOptions &options;
   const CompileTexts &texts;
-  spec::Spec spec;
-  codegen::Origins origins;                       // of the spec's keys
+  spec::Spec spec, asked;   // with what is "auto" chosen, and as it was given
+  codegen::Origins origins; // of the spec's keys
   std::map<std::string, std::string> filesOfSpec; // texts, by paths
   std::vector<codegen::Choice> choices;
   Model model;
