@@ -31,8 +31,8 @@ std::string text(const plan::Plan &plan, const TextOptions &options = {});
 /// What the whole plan should take on its machine, in one line: `text` has it
 /// below its header, `meshwork compile` prints it last, with --estimate alone.
 std::string wholeText(const plan::Plan &plan);
-/// Likewise one JSON object: `format_version`, `memory_per_rank_bytes` and
-/// `estimate` as `json` has them.
+/// Likewise one JSON object: `format_version`, `memory_per_rank_bytes`,
+/// `host_memory_per_rank`, `choices` and `estimate` as `json` has them.
 std::string estimateJson(const plan::Plan &plan);
 
 /// Memory alone, of the program that needs most.

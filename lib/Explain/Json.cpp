@@ -185,6 +185,7 @@ std::string estimateJson(const plan::Plan &plan) {
   return textOfJson({{"format_version", formatVersion},
                      {"memory_per_rank_bytes", memory(plan)},
                      {"host_memory_per_rank", host(plan)},
+                     {"choices", choicesJson(plan)},
                      {"estimate", estimate(plan)}});
 }
 

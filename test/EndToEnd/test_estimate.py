@@ -72,7 +72,7 @@ class Estimates(unittest.TestCase):
         settings = {"mesh.axes": ["dp=2", "tp=2"], "batch.global": 8, "batch.micro": 2, "batch.sequence": 64,
                     "target.device": "cuda", "target.machine": "a100x8", "overlap.collectives": "never"}
         told = self.estimate(settings)
-        self.assertEqual(set(told), {"format_version", "memory_per_rank_bytes", "host_memory_per_rank", "estimate"})
+        self.assertEqual(set(told), {"format_version", "memory_per_rank_bytes", "host_memory_per_rank", "choices", "estimate"})
         step = told["estimate"]
         self.assertAlmostEqual(step["tokens_per_second"] * step["step_ms"] * 1e-3 / (8 * 64), 1, delta=1e-9)
         self.compile("llama-tiny.json", settings | {"target.arch": "sm_80"}, "-o", "a.mwplan")

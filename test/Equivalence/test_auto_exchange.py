@@ -1,5 +1,6 @@
 """`experts.exchange = "auto"` where layers differ: each form of layers gets what takes less time, and the model is the
 same."""
+import json
 import re
 import unittest
 
@@ -83,8 +84,21 @@ class AutoExchange(unittest.TestCase):
             found = re.search(r": a step should take (\S+) ms with gathered, (\S+) ms with all_to_all$", choice["why"])
             gathered, exchanged = map(float, found.groups())
             self.assertEqual(choice["value"], "all_to_all" if exchanged < gathered else "gathered")
+            for way, told in (("gathered", gathered), ("all_to_all", exchanged)):
+                self.assertAlmostEqual(choice["step_ms"][way] / told, 1, delta=0.006)  # The text has three digits.
         self.assertIn("\n  chosen  experts.exchange: all_to_all; layers 0, 3: a step should take ",
                       self.space.must("meshwork", "explain", self.auto).stdout)
+
+    def test_tells_times_as_numbers(self):
+        """Those of plans made for each way, to the last digit; so does --estimate. The first choice starts from all gathered."""
+        choices = self.space.explain(self.auto)["choices"]
+        gathered = self.space.explain(self.plan(["ep=4"], 1, experts={"exchange": "gathered"}))["estimate"]["step_ms"]
+        self.assertEqual([set(choice["step_ms"]) for choice in choices], [{"gathered", "all_to_all"}] * 2)
+        self.assertEqual(choices[0]["step_ms"]["gathered"], gathered)
+        self.assertEqual(min(choices[-1]["step_ms"].values()), self.space.explain(self.auto)["estimate"]["step_ms"])
+        spec = tools.spec(BATCH, 1, SEQUENCE, mesh={"axes": ["ep=4"]}, experts={"exchange": "auto"})
+        told = self.space.must("meshwork", "compile", self.model, "--spec", self.space.write(".toml", spec), "--estimate", "--json")
+        self.assertEqual(json.loads(told.stdout)["choices"], choices)
 
     def test_is_faster_than_one_way_for_all(self):
         told = [self.space.explain(self.plan(["ep=4"], 1, experts={"exchange": way})) for way in ("gathered", "all_to_all")]

@@ -59,7 +59,9 @@ plan::PlanT withChoice() {
   plan.provenance = std::make_unique<plan::ProvenanceT>();
   for (auto [key, value, place] :
        {std::tuple("shard.ffn", "[\"tp\"]", "default"),
-        {"experts.exchange", "gathered", "layers 0-2, 5: because"}}) {
+        {"experts.exchange", "gathered", "layers 0-2, 5: because"},
+        {"experts.exchange.tried", "gathered", "3.0625"},
+        {"experts.exchange.tried", "all_to_all", "no number"}}) {
     auto &made = plan.provenance->annotations.emplace_back(
         std::make_unique<plan::AnnotationT>());
     made->key = key;
@@ -73,7 +75,9 @@ TEST(Json, tellsWhatWasChosen) {
   EXPECT_EQ(parsed(Loaded(withChoice()))["choices"],
             Json::array({{{"key", "experts.exchange"},
                           {"value", "gathered"},
-                          {"why", "layers 0-2, 5: because"}}}));
+                          {"why", "layers 0-2, 5: because"},
+                          {"step_ms",
+                           {{"gathered", 3.0625}, {"all_to_all", nullptr}}}}}));
   std::string found = text(Loaded(withChoice()).plan());
   EXPECT_NE(found.find("chosen  experts.exchange: gathered; layers 0-2, 5: "
                        "because\n"),

@@ -11,6 +11,7 @@
 #include "passes/codegen/KernelSpecs.h"
 #include "passes/codegen/gpu/DeviceCall.h"
 #include "runtime/device/cpu/Prepare.h"
+#include "llvm/Support/Format.h"
 
 using namespace mlir;
 
@@ -18,6 +19,13 @@ namespace meshwork::codegen {
 namespace {
 
 constexpr StringRef producer = "meshwork 0.1.0";
+
+/// So many digits that it reads back as the same number.
+std::string textOfDouble(double number) {
+  std::string text;
+  llvm::raw_string_ostream(text) << llvm::format("%.17g", number);
+  return text;
+}
 
 /// Fills in the scratch of a GPU's instructions.
 LogicalResult addGpuWorkspaces(ModuleOp module, plan::PlanT &plan) {
@@ -81,6 +89,10 @@ public:
     if (failed(addPrograms()))
       return failure();
     describe();
+    if (!source.choices.empty()) {
+      plan.provenance = std::make_unique<plan::ProvenanceT>();
+      addChoices();
+    }
     return pack();
   }
 
@@ -177,15 +189,24 @@ private:
   void addReasons() {
     plan.provenance =
         provenanceTables(mesh::provenanceOf(module), spec, source.origins);
-    if (!plan.provenance)
-      return;
+    if (plan.provenance)
+      addChoices();
+  }
+
+  void addChoices() {
     for (const Choice &choice : source.choices) {
-      auto &made = plan.provenance->annotations.emplace_back(
-          std::make_unique<plan::AnnotationT>());
-      made->key = choice.key;
-      made->value = choice.value;
-      made->place = choice.why;
+      annotate(choice.key, choice.value, choice.why);
+      for (const auto &[value, ms] : choice.stepMs)
+        annotate(choice.key + ".tried", value, textOfDouble(ms));
     }
+  }
+
+  void annotate(std::string key, std::string value, std::string place) {
+    auto &made = plan.provenance->annotations.emplace_back(
+        std::make_unique<plan::AnnotationT>());
+    made->key = std::move(key);
+    made->value = std::move(value);
+    made->place = std::move(place);
   }
 
   /// `shares` for a file: what stays in memory is sooner made than made small.
@@ -296,13 +317,16 @@ FailureOr<std::vector<char>> planWithoutCode(ModuleOp module,
 }
 
 FailureOr<std::vector<char>> planToEstimate(ModuleOp module,
-                                            const spec::Spec &spec) {
+                                            const spec::Spec &spec,
+                                            std::vector<Choice> choices) {
   PlanTarget target;
   if (spec.device == spec::Device::cpu)
     target.cpu = CpuTarget();
   else
     target.gpus.emplace_back();
-  return Writer(module, spec, target, {}).runToEstimate();
+  PlanSource source;
+  source.choices = std::move(choices);
+  return Writer(module, spec, target, source).runToEstimate();
 }
 
 } // namespace meshwork::codegen

@@ -2,6 +2,7 @@
 #pragma once
 
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "dialects/schedule/Schedule.h"
@@ -16,6 +17,8 @@ namespace meshwork::codegen {
 struct Choice {
   std::string key, value; // "experts.exchange", "gathered"
   std::string why;        // "layers 0-3: a step should take 3.1 ms with ..."
+  /// What a step should take with each value that was tried, in milliseconds.
+  std::vector<std::pair<std::string, double>> stepMs = {};
 };
 
 /// What a plan says of its origin.
@@ -49,8 +52,10 @@ mlir::FailureOr<std::vector<char>> planWithoutCode(mlir::ModuleOp module,
                                                    const PlanSource &source);
 
 /// The plan for the spec's device as far as what `explain` tells of its memory,
-/// work and time: without code, the model or reasons, and not checked.
-mlir::FailureOr<std::vector<char>> planToEstimate(mlir::ModuleOp module,
-                                                  const spec::Spec &spec);
+/// work and time: without code, the model or reasons but `choices`, and not
+/// checked.
+mlir::FailureOr<std::vector<char>>
+planToEstimate(mlir::ModuleOp module, const spec::Spec &spec,
+               std::vector<Choice> choices = {});
 
 } // namespace meshwork::codegen

@@ -382,7 +382,7 @@ private:
       return code;
     SpecErrors ofSpec(model.module()->getContext(), spec, origins);
     FailureOr<std::vector<char>> file =
-        codegen::planToEstimate(model.module(), spec);
+        codegen::planToEstimate(model.module(), spec, choices);
     if (failed(file)) {
       if (ofSpec.any())
         return badSpec;

@@ -77,35 +77,44 @@ std::optional<Exchanged> nextOf(ArrayRef<Tried<Exchanged>> tried,
   return next;
 }
 
-/// "a step should take 3.1 ms with gathered, 3.4 ms with all_to_all": of the
-/// best before a form was exchanged, and of that.
-std::string timesOf(const Tried<Exchanged> *before,
-                    const Tried<Exchanged> &exchanged) {
+using Times = std::vector<std::pair<std::string, double>>;
+
+/// Milliseconds of a step with each way that the spec allows: of the best
+/// before a form was exchanged, and of that.
+Times timesOf(const Tried<Exchanged> *before,
+              const Tried<Exchanged> &exchanged) {
+  Times times;
+  for (auto [exchange, tried] : {std::pair(Exchange::gathered, before),
+                                 {Exchange::allToAll, &exchanged}})
+    if (tried && tried->trial)
+      times.emplace_back(spec::wordOf(exchange), tried->trial->seconds * 1e3);
+  return times;
+}
+
+/// "a step should take 3.1 ms with gathered, 3.4 ms with all_to_all"
+std::string textOf(const Times &times) {
   std::string text;
   llvm::raw_string_ostream os(text);
   const char *between = "a step should take ";
-  for (auto [exchange, tried] : {std::pair(Exchange::gathered, before),
-                                 {Exchange::allToAll, &exchanged}})
-    if (tried && tried->trial) {
-      os << between << llvm::format("%.3g ms", tried->trial->seconds * 1e3)
-         << " with " << spec::wordOf(exchange);
-      between = ", ";
-    }
+  for (const auto &[way, ms] : times) {
+    os << between << llvm::format("%.3g ms", ms) << " with " << way;
+    between = ", ";
+  }
   return text;
 }
 
 /// To the user, and to the plan.
-void tell(const Form &form, bool isOnly, bool isExchanged, StringRef times,
+void tell(const Form &form, bool isOnly, bool isExchanged, const Times &times,
           Said &said) {
-  std::string layers = numberRanges(form),
+  std::string layers = numberRanges(form), text = textOf(times),
               way(spec::wordOf(isExchanged ? Exchange::allToAll
                                            : Exchange::gathered));
   said.add([&](auto &os) {
     os << "experts" << (isOnly ? "" : " of layers " + layers) << ": " << way
-       << (times.empty() ? "" : "; ") << times;
+       << (text.empty() ? "" : "; ") << text;
   });
   said.choices.push_back(
-      {"experts.exchange", way, "layers " + layers + ": " + times.str()});
+      {"experts.exchange", way, "layers " + layers + ": " + text, times});
 }
 } // namespace
 
