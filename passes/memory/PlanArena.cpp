@@ -27,10 +27,10 @@ int64_t lowestGap(ArrayRef<Placed> placed, int64_t base, int64_t size,
                   uint32_t buffer, const plan::Lives &lives) {
   int64_t at = base;
   for (const Placed &other : placed) { // Sorted by begin.
+    if (other.begin >= at + size)
+      break; // So do all behind it, whenever they live.
     if (other.end <= at || !lives.meet(other.buffer, buffer))
       continue;
-    if (other.begin >= at + size)
-      break;
     at = std::max(at, other.end);
   }
   return at;
