@@ -196,8 +196,11 @@ bool isVerifiedAfter(StringRef name) {
 struct GatePass : PassWrapper<GatePass, OperationPass<ModuleOp>> {
   MLIR_DEFINE_EXPLICIT_INTERNAL_INLINE_TYPE_ID(GatePass)
   GatePass() = default;
-  explicit GatePass(StringRef name) { phase = name.str(); }
-  GatePass(const GatePass &other) : PassWrapper(other) {
+  GatePass(StringRef name, bool verifies) : verifies(verifies) {
+    phase = name.str();
+  }
+  GatePass(const GatePass &other)
+      : PassWrapper(other), verifies(other.verifies) {
     phase = other.phase.getValue();
   }
 
@@ -255,19 +258,21 @@ struct GatePass : PassWrapper<GatePass, OperationPass<ModuleOp>> {
   }
 
   void runOnOperation() override {
-    if ((isVerifiedAfter(phase.getValue()) && failed(verify(getOperation()))) ||
+    if ((verifies && isVerifiedAfter(phase.getValue()) &&
+         failed(verify(getOperation()))) ||
         failed(check(getOperation())))
       signalPassFailure();
     markAllAnalysesPreserved();
   }
 
+  bool verifies = true;
   Option<std::string> phase{*this, "phase",
                             llvm::cl::desc("the phase that has just ended")};
 };
 } // namespace
 
-std::unique_ptr<Pass> createGatePass(StringRef phase) {
-  return std::make_unique<GatePass>(phase);
+std::unique_ptr<Pass> createGatePass(StringRef phase, bool verifies) {
+  return std::make_unique<GatePass>(phase, verifies);
 }
 
 } // namespace meshwork::pipelines

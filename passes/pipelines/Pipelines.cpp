@@ -433,11 +433,11 @@ void buildFromFile(const Phase &phase, OpPassManager &passes,
 ArrayRef<Phase> phases() { return allPhases; }
 
 void addPhase(PassManager &passes, const Phase &phase, const spec::Spec &spec,
-              bool folds) {
+              bool folds, bool verifies) {
   if (folds && phase.fold)
     phase.fold(passes, spec);
   phase.build(passes, spec);
-  passes.addPass(createGatePass(phase.name));
+  passes.addPass(createGatePass(phase.name, verifies));
   passes.enableVerifier(false);
 }
 

@@ -248,7 +248,8 @@ private:
       if (silence)
         passes.enableCrashReproducerGeneration(reproducerTo(options));
       pipelines::addPhase(passes, phase, spec,
-                          /*folds=*/!silence && !showsPhasesBetween());
+                          /*folds=*/!silence && !showsPhasesBetween(),
+                          /*verifies=*/silence || !options.estimate);
       if (options.dumpPassPipeline) {
         llvm::errs() << phase.name << ": ";
         passes.printAsTextualPipeline(llvm::errs());
