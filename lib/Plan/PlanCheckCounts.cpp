@@ -1,9 +1,12 @@
 // Counted repeats: ranks that meet inside run it equally often, or one of them
 // would wait for ever. They do where what they read is one number for all: the
 // last to write it is an all_reduce with max over every axis along which they
-// meet. The proof is one of bytes: what makes the number is nobody's concern.
+// meet. Where that stands in another list, no third list writes the number, so
+// that no order of lists matters. The proof is one of bytes: what makes
+// the number is nobody's concern.
 #include "lib/Plan/Overlap.h"
 #include "lib/Plan/PlanCheckInternal.h"
+#include "lib/Plan/Writers.h"
 
 namespace meshwork::plan {
 namespace {
@@ -40,9 +43,8 @@ public:
     MESHWORK_RETURN_IF_ERROR(expectNoLater());
     for (uint32_t i = at; i-- > 0;)
       if (writes(i))
-        return expectMaximum(i, needed);
-    return bad("nothing in its list writes its count before, ",
-               expected(needed));
+        return expectMaximum(section, i, needed, alwaysRuns(i));
+    return expectOneElsewhere(needed);
   }
 
 private:
@@ -89,15 +91,35 @@ private:
     return around.empty() || around.back().end > at;
   }
 
-  absl::Status expectMaximum(uint32_t i, uint32_t needed) const {
-    const Collective *op = section.list->Get(i)->op_as_Collective();
+  absl::Status expectOneElsewhere(uint32_t needed) const {
+    std::vector<InstructionAt> writers =
+        writersOf(check.program, check.views,
+                  section.list->Get(at)->op_as_Repeat()->count());
+    if (writers.empty())
+      return bad("nothing writes its count before, ", expected(needed));
+    auto [list, i] = writers.back();
+    const Section &last = check.sections[list];
+    if (writers.front().list != list)
+      return bad("its count is written in two other lists, by ",
+                 check.sections[writers.front().list].where(
+                     writers.front().instruction),
+                 " and ", last.where(i), "; expected one list");
+    return expectMaximum(last, i, needed,
+                         isOfMicrobatch(last.kind) &&
+                             last.repeats.around(i).empty());
+  }
+
+  /// `always`: whether the instruction runs whenever the repeat does.
+  absl::Status expectMaximum(const Section &in, uint32_t i, uint32_t needed,
+                             bool always) const {
+    const Collective *op = in.list->Get(i)->op_as_Collective();
     bool isMaximum = op && op->kind() == CollectiveKind::all_reduce &&
                      op->reduction() == Reduction::max && !op->last_only() &&
-                     alwaysRuns(i);
+                     always;
     uint32_t missing = isMaximum ? needed & ~axesOf(check.plan, *op) : needed;
     if (missing == 0)
       return absl::OkStatus();
-    return bad("its count is last written by ", section.where(i),
+    return bad("its count is last written by ", in.where(i),
                isMaximum ? absl::StrCat(", which leaves out ",
                                         axisText(check.plan, missing))
                          : std::string(),

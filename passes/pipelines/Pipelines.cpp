@@ -323,7 +323,9 @@ void buildFuse(OpPassManager &all, const spec::Spec &spec) {
   OpPassManager &passes = ofEachRank(all, spec);
   // Local sizes are known now: chunks of the head hold this rank's tokens.
   passes.addPass(transform::createExpandHeadPass(headOf(spec)));
-  passes.addPass(transform::createExpandRoundsPass());
+  // A host reads a number of its own memory at once; a GPU's it waits for.
+  passes.addPass(transform::createExpandRoundsPass(
+      {/*oneWord=*/spec.device == spec::Device::cuda}));
   passes.addPass(createPatternsPass());
   passes.addPass(createCSEPass());
   passes.addPass(fusion::createFoldBiasPass());

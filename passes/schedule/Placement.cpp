@@ -21,19 +21,6 @@ FailureOr<Place> Placement::of(Value value) {
   return place;
 }
 
-LogicalResult Placement::takeOver(Value operand, Value result) {
-  FailureOr<Place> place = of(operand);
-  if (failed(place))
-    return failure();
-  Operation *maker = operand.getDefiningOp();
-  if (!operand.hasOneUse() || stateUseOf(maker) == StateUse::reads ||
-      isa_and_nonnull<SliceOp, SplitOp>(maker))
-    return emitError(operand.getLoc()) << "a sum of " << operand.getType()
-                                       << " is added to, but has other uses";
-  set(result, *place);
-  return success();
-}
-
 /// Whether all that read `value`, or a view of it, stand in front of `op` or
 /// are `op` or `assign`.
 static bool isReadBefore(Value value, Operation *op, Operation *assign) {
@@ -44,6 +31,31 @@ static bool isReadBefore(Value value, Operation *op, Operation *assign) {
     return isEarly && (!isViewOfOperand(user) ||
                        isReadBefore(user->getResult(0), op, assign));
   });
+}
+
+/// Whether `value` is free from `op` on, which uses it once.
+static bool isReadBefore(Value value, Operation *op) {
+  auto uses = llvm::count_if(value.getUsers(),
+                             [&](Operation *user) { return user == op; });
+  return value.hasOneUse() || (uses == 1 && value.getDefiningOp() &&
+                               isReadBefore(value, op, /*assign=*/nullptr));
+}
+
+LogicalResult Placement::takeOver(Value operand, Value result) {
+  FailureOr<Place> place = of(operand);
+  if (failed(place))
+    return failure();
+  Operation *maker = operand.getDefiningOp(),
+            *taker = result.getParentBlock()->getParentOp();
+  bool isCarried =
+      isa<transformer::RepeatOp>(taker) && isa<BlockArgument>(result);
+  bool isFree = isCarried ? isReadBefore(operand, taker) : operand.hasOneUse();
+  if (!isFree || (maker && stateUseOf(maker) == StateUse::reads) ||
+      isa_and_nonnull<SliceOp, SplitOp>(maker))
+    return emitError(operand.getLoc()) << "a sum of " << operand.getType()
+                                       << " is added to, but has other uses";
+  set(result, *place);
+  return success();
 }
 
 void Placement::findUses(Block &block) {

@@ -26,7 +26,8 @@ public:
   }
   /// Puts `value` where another one lies.
   void set(::mlir::Value value, Place place) { places[value] = place; }
-  /// Puts `result` where `operand` lies, which must have no other use.
+  /// Puts `result` where `operand` lies, which must have no other use; what a
+  /// repeat carries may have some in front of it.
   ::mlir::LogicalResult takeOver(::mlir::Value operand, ::mlir::Value result);
   /// Ranks that differ only along `axes`.
   int64_t groupSize(::mlir::ArrayAttr axes) const;

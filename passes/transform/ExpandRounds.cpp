@@ -3,6 +3,7 @@
 // what is in it is made anew in each pass.
 #include "mlir/Dialect/Func/IR/FuncOps.h"
 #include "passes/transform/ExpertRound.h"
+#include "passes/transform/OneWord.h"
 #include "passes/transform/Passes.h"
 
 using namespace mlir;
@@ -14,8 +15,10 @@ using namespace transformer;
 
 class Rounds {
 public:
-  explicit Rounds(ExpertRoundsOp op)
-      : op(op),
+  /// `word`, where there is one, is 0 where no round is behind the first.
+  /// `turns` are those of a rank's own number of rounds, by that, in a block.
+  Rounds(ExpertRoundsOp op, Value word, llvm::DenseMap<Value, Value> &turns)
+      : op(op), word(word), turns(turns),
         of{MixtureOperands(op), op.getGradient(), op.getExchangeAxesAttr()},
         builder(op), facts(builder, op) {
     of.mixture.most = op.getRows();
@@ -23,12 +26,14 @@ public:
 
   LogicalResult run() {
     accumulate();
-    RepeatOp repeat = build();
-    if (failed(fill(repeat)))
+    SmallVector<Value> sums;
+    for (unsigned number : carried)
+      sums.push_back(op.getSums()[number]);
+    FailureOr<RepeatOp> repeat = word ? buildUnder(sums) : buildAll(sums);
+    if (failed(repeat))
       return failure();
-    repeat.shareCaptured();
     for (auto [i, result] : llvm::enumerate(carried))
-      op.getResult(result).replaceAllUsesWith(repeat.carriedResults()[i]);
+      op.getResult(result).replaceAllUsesWith(repeat->carriedResults()[i]);
     op->erase();
     return success();
   }
@@ -71,21 +76,53 @@ private:
                     });
   }
 
-  RepeatOp build() {
-    auto times = static_cast<uint64_t>(op.countRounds() - 1);
-    Value turns = ExpertRound(builder, op, of, built).largest(op.getLast());
-    SmallVector<Value> cut = {rest(op.getSlots()), rest(op.getPlaces())}, sums;
-    for (unsigned number : carried)
-      sums.push_back(op.getSums()[number]);
-    auto repeat = RepeatOp::create(
-        builder, op.getLoc(), TypeRange(ValueRange(sums)),
-        builder.getI64IntegerAttr(static_cast<int64_t>(times)),
-        dimsOf(op.getSlots()).getNames()[0], turns, cut, sums, ValueRange());
+  /// A repeat whose body is to be filled.
+  RepeatOp begin(int64_t times, StringAttr dim, Value turns, ValueRange cut,
+                 ValueRange sums) {
+    auto repeat = RepeatOp::create(builder, op.getLoc(), TypeRange(sums),
+                                   builder.getI64IntegerAttr(times), dim, turns,
+                                   cut, sums, ValueRange());
     Block &body = repeat.getBody().emplaceBlock();
     for (Value whole : cut)
       body.addArgument(repeat.partOf(whole.getType()), op.getLoc());
     for (Value sum : sums)
       body.addArgument(sum.getType(), op.getLoc());
+    return repeat;
+  }
+
+  /// All rounds behind the first in a turn that comes only where the word says
+  /// so. What they count is then looked at.
+  FailureOr<RepeatOp> buildUnder(ValueRange sums) {
+    RepeatOp wide = begin(1, builder.getStringAttr("wide"), word, {}, sums);
+    OpBuilder::InsertionGuard guard(builder);
+    builder.setInsertionPointToEnd(&wide.getBody().front());
+    FailureOr<RepeatOp> all =
+        buildAll(llvm::to_vector_of<Value>(wide.carriedArguments()));
+    if (failed(all))
+      return failure();
+    YieldOp::create(builder, op.getLoc(), all->carriedResults());
+    wide.shareCaptured();
+    return wide;
+  }
+
+  /// The backward pass has as many rounds as the forward pass.
+  Value countTurns() {
+    if (word)
+      return ExpertRound(builder, op, of, built).largest(op.getLast());
+    Value &known = turns[op.getLast()];
+    if (!known)
+      known = ExpertRound(builder, op, of, built).largest(op.getLast());
+    return known;
+  }
+
+  FailureOr<RepeatOp> buildAll(ValueRange sums) {
+    int64_t times = op.countRounds() - 1;
+    SmallVector<Value> cut = {rest(op.getSlots()), rest(op.getPlaces())};
+    RepeatOp repeat = begin(times, dimsOf(op.getSlots()).getNames()[0],
+                            countTurns(), cut, sums);
+    if (failed(fill(repeat)))
+      return failure();
+    repeat.shareCaptured();
     return repeat;
   }
   /// Of all rounds but the first.
@@ -119,6 +156,8 @@ private:
   }
 
   ExpertRoundsOp op;
+  Value word;
+  llvm::DenseMap<Value, Value> &turns;
   ExchangedOperands of;
   OpBuilder builder;
   BuiltFor facts;
@@ -128,12 +167,24 @@ private:
 };
 
 struct ExpandRoundsPass : impl::ExpandRoundsPassBase<ExpandRoundsPass> {
+  using ExpandRoundsPassBase::ExpandRoundsPassBase;
+
   void runOnOperation() override {
-    SmallVector<ExpertRoundsOp> ops;
-    getOperation().walk([&](ExpertRoundsOp op) { ops.push_back(op); });
-    for (ExpertRoundsOp op : ops)
-      if (failed(Rounds(op).run()))
+    for (auto function : getOperation().getOps<func::FuncOp>())
+      if (failed(expand(function)))
         return signalPassFailure();
+  }
+
+  /// Behind the word stands the backward pass; the wide form counts anew.
+  LogicalResult expand(func::FuncOp function) {
+    Value word = oneWord ? runNarrowFirst(function) : Value();
+    SmallVector<ExpertRoundsOp> ops;
+    function.walk([&](ExpertRoundsOp op) { ops.push_back(op); });
+    llvm::DenseMap<Value, Value> turns;
+    return success(llvm::all_of(ops, [&](ExpertRoundsOp op) {
+      bool isInWide = isa<RepeatOp>(op->getParentOp());
+      return succeeded(Rounds(op, isInWide ? Value() : word, turns).run());
+    }));
   }
 };
 } // namespace

@@ -529,6 +529,9 @@ def ExpandRoundsPass : Pass<"transformer-expand-rounds", "::mlir::ModuleOp"> {
     Before: `expert_rounds`. After: a repeat that sends the tokens in the slots of a round, computes on what comes, and sends it
     back. It runs as often as the rank needs that needs the most. A gradient of weights that is only accumulated is so in each turn.
 
+    With `one-word` and two exchanges or more, the forward pass runs with one round of each, and again with all rounds where one number
+    says that some rank needs them. The backward pass goes by the same number.
+
     ```mlir
     // meshwork-opt -transformer-expand-rounds
     !x = tensor<6x4xf32, #transformer.dims<sequence, embed>>
@@ -558,6 +561,9 @@ def ExpandRoundsPass : Pass<"transformer-expand-rounds", "::mlir::ModuleOp"> {
     %back = mesh.all_to_all %sums gather 0 split 1 over ["ep"] ...
     ```
   }];
+  let options = [
+    Option<"oneWord", "one-word", "bool", "false", "ask once a list whether any exchange has further rounds, not once a layer">
+  ];
 }
 
 #endif // MESHWORK_TRANSFORM_PASSES

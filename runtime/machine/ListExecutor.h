@@ -36,7 +36,8 @@ public:
   CommTimes takeTimes() override { return std::exchange(times, CommTimes()); }
 
 protected:
-  explicit ListExecutor(const ExecutorSetup &setup) : setup(setup) {}
+  explicit ListExecutor(const ExecutorSetup &setup)
+      : setup(setup), known(setup.program) {}
 
   using BindCompute = absl::FunctionRef<absl::Status(
       Bound &bound, uint32_t list, uint32_t instruction)>;
@@ -109,6 +110,7 @@ private:
                     BindCompute bindCompute);
   absl::Status awaitTransfers(const ListRun &list);
 
+  KnownCounts known;
   std::map<uint32_t, UnderWay> underWay; // by action
 };
 
@@ -171,7 +173,7 @@ absl::Status ListExecutor<Bound>::run(const ListRun &given,
                                       InstructionObserver *watcher) {
   observer = watcher;
   MESHWORK_RETURN_IF_ERROR(awaitTransfers(given));
-  return runParts(setup.program, given, *this, [&](const ListRun &part) {
+  return runParts(setup.program, given, *this, known, [&](const ListRun &part) {
     if (countsAnew(setup.program.turns[part.list], part.begin))
       restartChannels();
     return runInstructions(part);

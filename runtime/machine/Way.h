@@ -3,7 +3,7 @@
 #pragma once
 
 #include "absl/functional/function_ref.h"
-#include "runtime/machine/Executor.h"
+#include "runtime/machine/KnownCounts.h"
 
 namespace meshwork::runtime {
 
@@ -15,10 +15,10 @@ inline bool countsAnew(const std::vector<plan::Turn> &turns, uint32_t at) {
 
 /// Calls `run` for one part of `list` after another, in order, none with a gate
 /// in it; nothing is under way in channels in between. `executor` is asked for
-/// counts. dataLoss when one is none of those that its repeat may run; the
-/// first error ends it.
+/// counts that are not known yet. dataLoss when one is none of those that its
+/// repeat may run; the first error ends it.
 absl::Status runParts(const RankProgram &program, const ListRun &list,
-                      Executor &executor,
+                      Executor &executor, KnownCounts &known,
                       absl::FunctionRef<absl::Status(const ListRun &)> run);
 
 } // namespace meshwork::runtime

@@ -16,12 +16,13 @@ public:
   ComparingExecutor(const ExecutorSetup &setup,
                     std::unique_ptr<CpuExecutor> reference,
                     std::unique_ptr<Executor> tested, ComparingDevice &results)
-      : program(setup.program), reference(std::move(reference)),
-        tested(std::move(tested)), results(results) {}
+      : program(setup.program), known(setup.program),
+        reference(std::move(reference)), tested(std::move(tested)),
+        results(results) {}
 
   absl::Status run(const ListRun &list,
                    InstructionObserver *observer) override {
-    return runParts(program, list, *this, [&](const ListRun &part) {
+    return runParts(program, list, *this, known, [&](const ListRun &part) {
       for (uint32_t i = part.begin; i < part.end; ++i)
         if (!program.leavesOut(part, i))
           MESHWORK_RETURN_IF_ERROR(runBoth(list, i, observer));
@@ -120,6 +121,7 @@ private:
   }
 
   RankProgram program; // moves from turn to turn
+  KnownCounts known;
   std::unique_ptr<CpuExecutor> reference;
   std::unique_ptr<Executor> tested;
   ComparingDevice &results;

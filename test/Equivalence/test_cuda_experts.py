@@ -1,6 +1,7 @@
 """Mixtures of experts on a GPU against the same plans for the CPU, as test_cuda has it for other models: emulated where no
 GPU is. The same choices are taken, so gradients differ by the order of sums alone.
 """
+import pathlib
 import unittest
 
 import numpy as np
@@ -86,6 +87,44 @@ class CudaExperts(unittest.TestCase):
         self.assertEqual(one.losses, many.losses)
         shared = self.space.train(plan, self.data, 2, "--share-gpu", lr=1e-3, init=init)
         np.testing.assert_allclose(shared.losses, one.losses, rtol=1e-6)
+
+    def copies_to_host(self, plan, init, **variables):
+        """Of one step: copies in the streams that compute, and the loss."""
+        log = self.space.file(".calls")
+        with tools.Workspace(**emulated(MESHWORK_EMULATOR_CALLS=log, **variables)) as space:
+            found = space.train(plan, self.data, 1, "--share-gpu", lr=1e-3, init=init)
+        calls = [line.split() for line in pathlib.Path(log).read_text().splitlines()]
+        computing = {stream for call, stream in calls if call == "graphLaunch"}
+        return sum(call == "copyToHost" and stream in computing for call, stream in calls), found
+
+    def test_the_host_reads_one_word_a_forward_pass(self):
+        """Slots for all need no word; enough slots need one a microbatch and rank; where they do not suffice, each layer
+        of both passes tells its rounds as well. Loss, metrics and gradients are those of the CPU either way."""
+        layers, ranks, micro = 3, 2, 2
+        config = {**MIXTRAL, "num_hidden_layers": layers}
+        weights = models.random_weights(config, 17)
+        # Routers of zeros send all tokens to the first experts, of one rank.
+        uneven = {name: tensor.detach() * 0 if "block_sparse_moe.gate" in name else tensor for name, tensor in weights.items()}
+        reads = {}
+        for name, bound, of in (("none", "worst", weights), ("narrow", 1.9, weights), ("wide", 1.0, uneven)):
+            with self.subTest(name):
+                experts = {"experts": {"exchange": "all_to_all", "bound": bound}}
+                init = self.space.save_weights(of)
+                plans = [self.space.compile(config, tools.spec_on(["ep=2"], BATCH, SEQUENCE, micro=BATCH // ranks // micro,
+                                                                  **experts, **target)) for target in (GPU, {})]
+                reads[name], found = self.copies_to_host(plans[0], init)
+                expected = self.space.train(plans[1], self.data, 1, lr=1e-3, init=init)
+                rounds = found.metrics[0].get("rounds", 1)
+                self.assertEqual(rounds, expected.metrics[0].get("rounds", 1))
+                (self.assertGreater if name == "wide" else self.assertEqual)(rounds, 1)
+                np.testing.assert_allclose(found.losses, expected.losses, rtol=1e-6)
+                for key in ("balance_loss", "expert_load"):
+                    np.testing.assert_allclose(found.metrics[0][key], expected.metrics[0][key], rtol=1e-6)
+                for tensor, gradient in expected.gradients.items():
+                    self.assertLessEqual(np.linalg.norm(found.gradients[tensor] - gradient), F32 * np.linalg.norm(gradient),
+                                         tensor)
+        self.assertEqual(reads["narrow"] - reads["none"], ranks * micro)
+        self.assertEqual(reads["wide"] - reads["none"], ranks * micro * (1 + 2 * layers))
 
     def test_each_instruction_against_the_cpu(self):
         kinds = ("TopK", "Pick", "PickGrad", "LimitChoices", "SortRows", "TakeRows", "CombineRows", "GroupedProduct", "GroupedGradient")

@@ -73,7 +73,7 @@ TEST(PlanCheck, countsThatRanksMayNotShare) {
   std::string sum = also("forward[2] \"rounds\": its count is last written by "
                          "forward[1] \"most\", "),
               later = also("its count is last written by forward[2] \"own\", "),
-              missing = also("nothing in its list writes its count before, "),
+              missing = also("nothing writes its count before, "),
               leftOut = also("forward[1] \"most\", which leaves out \"dp\", ");
   expectRefused(
       counted,
@@ -107,6 +107,51 @@ TEST(PlanCheck, countsThatRanksMayNotShare) {
              around.times = 2;
              around.count = repeatOf(p).count;
              insert(forwardOf(p), repeat, "around", around);
+           }},
+      });
+}
+
+/// The rounds are in the backward pass, and the forward pass counts them.
+PlanT countedBefore() {
+  PlanT plan = counted();
+  ProgramT &p = *plan.programs[0];
+  auto first = forwardOf(p).begin() + repeat,
+       last = first + 1 + repeatOf(p).instructions;
+  InstructionList &backward = listOf(p, ListKind::backward);
+  backward.insert(backward.begin(), std::make_move_iterator(first),
+                  std::make_move_iterator(last));
+  forwardOf(p).erase(first, last);
+  return plan;
+}
+
+TEST(PlanCheck, countsOfAnotherList) {
+  auto accepted = PlanFile::fromBytes(encode(countedBefore()));
+  EXPECT_TRUE(accepted.ok()) << accepted.status();
+  auto countOf = [](ProgramT &p) {
+    return opOf<RepeatT>(*listOf(p, ListKind::backward)[0]).count;
+  };
+  std::string sum =
+      std::string("backward[0] \"rounds\": its count is last written by "
+                  "forward[1] \"most\", ") +
+      expected;
+  expectRefused(
+      countedBefore,
+      {
+          {sum.c_str(),
+           [](PlanT &, ProgramT &p) { mostOf(p).reduction = Reduction::sum; }},
+          {sum.c_str(),
+           [](PlanT &, ProgramT &p) {
+             RepeatT around;
+             around.instructions = 1;
+             around.times = 1;
+             insert(forwardOf(p), most, "around", around);
+           }},
+          {"its count is written in two other lists, by step[0] \"own\" and "
+           "forward[1] \"most\"",
+           [&](PlanT &, ProgramT &p) {
+             FillT own;
+             own.dst = countOf(p);
+             insert(listOf(p, ListKind::step), 0, "own", own);
            }},
       });
 }
