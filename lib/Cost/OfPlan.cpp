@@ -50,10 +50,18 @@ private:
     return dim < shape.size() ? static_cast<double>(shape.Get(dim)) : 0;
   }
 
+  double bytesOf(uint32_t number) const {
+    return static_cast<double>(plan::bytesOf(view(number).dtype()));
+  }
+
   ProductShape shapeOf(const plan::Matmul &op) const {
-    return {size(op.dst(), 0), size(op.dst(), 1), size(op.dst(), 2),
-            size(op.lhs(), 2),
-            static_cast<double>(plan::bytesOf(view(op.lhs()).dtype()))};
+    ProductShape shape{size(op.dst(), 0), size(op.dst(), 1), size(op.dst(), 2),
+                       size(op.lhs(), 2), bytesOf(op.lhs())};
+    bool isGelu = op.epilogue() == plan::Epilogue::gelu ||
+                  op.epilogue() == plan::Epilogue::gelu_grad;
+    if (isGelu && op.aux() != plan::noView)
+      shape.asideBytes = shape.batch * shape.m * shape.n * bytesOf(op.aux());
+    return shape;
   }
   Work product(uint32_t lhs, ProductShape shape) const {
     return {Work::product, arithmeticOf(view(lhs).dtype()), shape};

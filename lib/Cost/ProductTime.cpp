@@ -48,7 +48,7 @@ double secondsByTiles(const Machine &machine, const ProductShape &shape,
                                   stands ? tile.columns : tile.rows,
                                   stands ? tile.rows : tile.columns, parts) +
                        secondsOfParts(machine, shape, parts));
-  return least;
+  return least + shape.asideBytes / machine.memory;
 }
 
 } // namespace meshwork::cost

@@ -8,6 +8,9 @@ namespace meshwork::cost {
 struct ProductShape {
   double batch = 0, m = 0, n = 0, k = 0;
   double operandBytes = 0; // of one element
+  /// Of a second tensor of the result's shape, which a gelu in the product
+  /// leaves behind or its gradient reads.
+  double asideBytes = 0;
   bool isKnown() const { return batch > 0 && m > 0 && n > 0 && k > 0; }
 };
 
