@@ -132,5 +132,38 @@ TEST(MeasuredAllReduces, OfAnA100NodeAreForetold) {
   EXPECT_LT(sum / 12, 0.08);
 }
 
+/// NCCL's ring over the 8 GPUs of an H100 node, 128 MiB to 8 GiB in all.
+/// Source: NVIDIA/nccl, issue 1047.
+TEST(MeasuredReduceScatters, OfAnH100NodeAreForetold) {
+  Times times(*findShipped("h100x8"), {8});
+  double bytes = 128 << 20;
+  uint32_t axis = 0;
+  for (double microseconds :
+       {377.2, 709.7, 1377.8, 2689.3, 5295.9, 10505.0, 20754.0}) {
+    double seconds = times.collective(plan::CollectiveKind::reduce_scatter,
+                                      bytes, {&axis, 1});
+    EXPECT_NEAR(seconds / (microseconds * 1e-6), 1, 0.05) << bytes;
+    bytes *= 2;
+  }
+}
+
+/// NCCL's all_reduces of much over two nodes, as bytes that a rank sends a
+/// second. Sources: NVIDIA/nccl-tests, issues 309 (eight adapters) and 100
+/// (four).
+TEST(MeasuredAllReduces, OfTwoNodesAreForetold) {
+  Machine h100 = *findShipped("h100x8"), a100 = *findShipped("a100x8");
+  a100.adapters = 4;
+  const std::pair<const Machine *, double> measured[] = {{&h100, 368.76e9},
+                                                         {&a100, 91e9}};
+  for (const auto &[machine, rate] : measured) {
+    uint32_t axis = 0;
+    double bytes = 8.0 * (1 << 30),
+           seconds = Times(*machine, {16})
+                         .collective(plan::CollectiveKind::all_reduce, bytes,
+                                     {&axis, 1});
+    EXPECT_NEAR(2 * 15.0 / 16 * bytes / seconds / rate, 1, 0.03);
+  }
+}
+
 } // namespace
 } // namespace meshwork::cost
