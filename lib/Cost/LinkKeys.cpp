@@ -89,6 +89,9 @@ void addLinkKeys(std::vector<Key> &keys) {
   keys.push_back(numberBeside(0, "nodes.late", 0, 1, "seconds",
                               [](Machine &m) -> double & { return m.late; }));
   keys.push_back(
+      numberBeside(0, "ranks.jitter", 0, 1, "a part of the time",
+                   [](Machine &m) -> double & { return m.rankJitter; }));
+  keys.push_back(
       numberBeside(0, "overlap.slowdown", 0, 1, "a part of the hidden time",
                    [](Machine &m) -> double & { return m.slowdown; }));
   for (size_t i = 0; i < numLinkClasses; ++i)

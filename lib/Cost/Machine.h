@@ -111,6 +111,7 @@ struct Machine {
   /// By which part of their time nodes differ (a standard deviation), and how
   /// late they meet, in seconds.
   double jitter = 0, late = 0;
+  double rankJitter = 0;      // as `jitter`, of ranks, those of one node too
   double hostInstruction = 0; // seconds to send the device an instruction
   /// Rows for experts of the rank that has most, by the mean of all ranks.
   double expertLoad = 1;

@@ -23,6 +23,19 @@ double slowestOf(uint64_t count, double deviation) {
   return 1 + deviation * std::sqrt(2 * std::log(static_cast<double>(count)));
 }
 
+/// The same to a hundredth of `deviation`, for few machines too. Plotting
+/// position: Blom, Statistical Estimates and Transformed Beta-Variables (1958);
+/// quantile of the normal distribution: Abramowitz and Stegun (1964), 26.2.23.
+double slowestOfFew(uint64_t count, double deviation) {
+  double below = 0.625 / (static_cast<double>(count) + 0.25);
+  if (count < 2)
+    return 1;
+  double t = std::sqrt(-2 * std::log(below));
+  return 1 + deviation *
+                 (t - (2.515517 + t * (0.802853 + t * 0.010328)) /
+                          (1 + t * (1.432788 + t * (0.189269 + t * 0.001308))));
+}
+
 /// What grows to its full rate, half of it being reached at `half`.
 double ramp(double size, double half) {
   return size > 0 ? size / (size + half) : 1;
@@ -53,7 +66,8 @@ Times::Times(const Machine &machine, std::vector<uint64_t> sizes, Ranks ranks)
     all = product(all, size);
   share = on.share(all);
   slowest = slowestOf(all / on.ranksPerNode + (all % on.ranksPerNode != 0),
-                      on.jitter);
+                      on.jitter) *
+            slowestOfFew(all, on.rankJitter);
 }
 
 double Times::secondsOfFlops(Work work, double flops) const {

@@ -92,7 +92,7 @@ private:
   std::vector<uint64_t> mesh;
   Ranks ranks;
   double share = 1;   // of a node's cores that a rank has
-  double slowest = 1; // time of the slowest node by that of the mean one
+  double slowest = 1; // time of the slowest node or rank by the mean one's
 };
 
 } // namespace meshwork::cost

@@ -16,6 +16,9 @@ std::string lateText(const cost::Machine &machine, uint64_t ranks) {
   if (machine.jitter > 0 && ranks > machine.ranksPerNode)
     absl::StrAppend(&text, "; all wait for the slowest node (nodes.jitter ",
                     machine.jitter, ")");
+  if (machine.rankJitter > 0 && ranks > 1)
+    absl::StrAppend(&text, "; all wait for the slowest rank (ranks.jitter ",
+                    machine.rankJitter, ")");
   if (machine.expertLoad > 1)
     absl::StrAppend(&text, "; experts of one rank get ", machine.expertLoad,
                     " times the mean (experts.load)");

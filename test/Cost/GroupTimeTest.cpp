@@ -124,5 +124,21 @@ TEST(Nodes, WaitForTheSlowestAndForWhoIsLate) {
   EXPECT_DOUBLE_EQ(gather(m, {16}, 0, 80e9), 1.5);
 }
 
+/// Means of the largest of so many numbers of a normal distribution with
+/// deviation 1. Source: Teichroew, Ann. Math. Statist. 27 (1956) 410-426.
+TEST(Ranks, WaitForTheSlowestOfThem) {
+  Machine m = tiers(8);
+  m.flops.fill(1e12);
+  m.memory = m.kernels = 1e12;
+  m.rankJitter = 0.01;
+  auto slowest = [&](uint64_t ranks) {
+    return Times(m, {ranks}).instruction({Work::product}, 1e12, 0);
+  };
+  EXPECT_DOUBLE_EQ(slowest(1), 1);
+  EXPECT_NEAR(slowest(2), 1.00564, 4e-4);
+  EXPECT_NEAR(slowest(8), 1.01424, 2e-4);
+  EXPECT_NEAR(slowest(1000), 1.03241, 2e-4);
+}
+
 } // namespace
 } // namespace meshwork::cost

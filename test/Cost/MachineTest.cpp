@@ -116,6 +116,9 @@ adapters = 4
 jitter = 0.02
 late = 23e-6
 
+[ranks]
+jitter = 0.03
+
 [overlap]
 slowdown = 0.1
 
@@ -155,6 +158,7 @@ TEST(Machine, EveryKeyReadsBackFromWhatItPrints) {
   EXPECT_EQ(m.spine, (Spine{32, 0.5}));
   EXPECT_EQ(m.jitter, 0.02);
   EXPECT_EQ(m.late, 23e-6);
+  EXPECT_EQ(m.rankJitter, 0.03);
   EXPECT_EQ(m.slowdown, 0.1);
   EXPECT_EQ(m.hostInstruction, 22e-6);
   EXPECT_EQ(m.host, (HostLink{20e9, 33e-6, 2, true}));

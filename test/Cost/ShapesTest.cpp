@@ -133,6 +133,7 @@ double everything(const Machine &machine) {
 TEST(BetterFigures, MakeNothingSlower) {
   Machine base = *findShipped("h100x8");
   base.spine = {2, 0.5};
+  base.jitter = 0.01;
   base.late = 1e-5;
   base.hostInstruction = 1e-5;
   const double before = everything(base);
@@ -169,6 +170,7 @@ TEST(BetterFigures, MakeNothingSlower) {
        }},
       {"spine.nodes", [](Machine &m, double) { m.spine.nodes += 2; }},
       {"nodes.jitter", [](Machine &m, double f) { m.jitter /= f; }},
+      {"ranks.jitter", [](Machine &m, double f) { m.rankJitter /= f; }},
       {"nodes.late", [](Machine &m, double f) { m.late /= f; }},
       {"overlap.slowdown", [](Machine &m, double f) { m.slowdown /= f; }},
       {"latency", [](Machine &m, double f) { m.links[1].latency /= f; }},

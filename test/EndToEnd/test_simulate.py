@@ -47,7 +47,8 @@ class Simulate(unittest.TestCase):
         changes = [(f"link.{link}.{key}", factor) for link in ("within_node", "between_nodes")
                    for key, factor in (("bandwidth", 0.1), ("latency", 10), ("hop", 10), ("half_size", 10))]
         slower, file = 0, (shell.ROOT / "examples/machines/h100x8.toml").read_text()
-        for key, factor in [*changes, ("overlap.slowdown", 2), ("nodes.late", 3), ("nodes.jitter", 2)]:
+        for key, factor in [*changes, ("overlap.slowdown", 2), ("nodes.late", 3), ("nodes.jitter", 2),
+                            ("ranks.jitter", 2)]:
             value = tomllib.loads(file)
             for name in key.split("."):
                 value = value.get(name, {})
