@@ -4,6 +4,7 @@
 
 #include <algorithm>
 #include <cmath>
+#include <limits>
 
 namespace meshwork::tune {
 namespace {
@@ -34,8 +35,9 @@ bool reducesOnce(const Choice &choice) {
 } // namespace
 
 BodyBound::BodyBound(const Bound &bound, const spec::Spec &spec,
-                     const Facts &facts, Bound::Given given)
+                     const Facts &facts, Bound::Given given, uint64_t limit)
     : bound(bound), facts(facts), machine(cost::machineOf(spec)), given(given),
+      limit(limit),
       bucketBytes(static_cast<double>(spec.overlap.bucketBytes)),
       tables(facts.flopsOfLayers) {
   bool isPlain = spec.zero.gradients == spec::GradientType::precision;
@@ -209,41 +211,60 @@ double BodyBound::seconds(const Choice &choice, const Body &body) {
 }
 
 double BodyBound::bytes(const Choice &choice, const Body &body) {
-  return choice.pp > 1
-             ? bytes(choice, body.leastKept)
-             : bound.bytes(choice) +
-                   (1 - marginOfBytes) * (body.kept + body.otherBytes);
+  if (choice.pp == 1)
+    return bound.bytes(choice) +
+           (1 - marginOfBytes) * (body.kept + body.otherBytes);
+  const StepTable *table = tableOf(choice);
+  return table ? std::max(bound.bytes(choice),
+                          memoryOf(choice, body, *table)
+                              .leastBytes(static_cast<double>(facts.layers)))
+               : bound.bytes(choice);
+}
+
+StageMemory BodyBound::memoryOf(const Choice &choice, const Body &body,
+                                const StepTable &table) const {
+  return {table,
+          {bound.storedBytes(choice, facts.leastOfLayer),
+           (1 - marginOfBytes) * body.leastKept,
+           (1 - marginOfBytes) * body.otherBytes}};
 }
 
 /// Whatever layers a rank has, each costs it what is stored, and what is kept
-/// by all microbatches under way. The most is least where all ranks need the
-/// same.
+/// by all microbatches under way.
 double BodyBound::bytes(const Choice &choice, double keptOfLayer) {
-  auto all = static_cast<double>(facts.layers);
-  double kept = (1 - marginOfBytes) * keptOfLayer;
-  if (choice.pp == 1)
-    return bound.bytes(choice) + all * kept;
-  const StepTable *table = tableOf(choice);
-  if (!table || kept == 0)
-    return bound.bytes(choice);
-  double stored = bound.storedBytes(choice, facts.leastOfLayer);
-  double chunks =
-      static_cast<double>(table->of.table.rankOf.size()) / choice.pp;
-  double layersOfByte = 0;
-  for (int32_t alive : table->of.kept)
-    layersOfByte += 1 / (stored + kept * alive / chunks);
-  return std::max(bound.bytes(choice), all / layersOfByte);
+  Body body;
+  body.leastKept = keptOfLayer;
+  body.kept = static_cast<double>(facts.layers) * keptOfLayer;
+  return bytes(choice, body);
 }
 
-/// Of balanced stages. Where layers move for want of memory, the slowest stage
-/// gets slower.
+/// Of balanced stages. Where memory does not have room for as many layers on
+/// each rank, others have more of them.
 double BodyBound::simulated(const Choice &choice, const Body &body) {
   const StepTable *table = tableOf(choice);
+  double quick = seconds(choice, body);
   if (!table || body.ofKinds.empty())
-    return seconds(choice, body);
-  return std::max(seconds(choice, body),
-                  leastSeconds(*table, costsOf(choice, body, *table)) +
-                      updateOfStages(choice, body, *table));
+    return quick;
+  double balanced = leastSeconds(*table, costsOf(choice, body, *table)) +
+                    updateOfStages(choice, body, *table);
+  return std::max({quick, balanced, ofFullest(choice, body, *table)});
+}
+
+/// The work of the rank with most layers, all of them as fast as the fastest.
+double BodyBound::ofFullest(const Choice &choice, const Body &body,
+                            const StepTable &table) const {
+  if (limit == 0)
+    return 0;
+  double most = memoryOf(choice, body, table)
+                    .mostLayers(static_cast<double>(facts.layers),
+                                static_cast<double>(limit));
+  double least = std::numeric_limits<double>::infinity();
+  for (const OfLayer &kind : body.ofKinds)
+    if (kind.forward > 0)
+      least = std::min(least, kind.forward + kind.backward);
+  return std::isfinite(least) ? most * least * sureOf(choice, body) *
+                                    bound.microbatches(choice)
+                              : 0;
 }
 
 /// What the layers of each stage take together, which follow one another.

@@ -7,15 +7,17 @@
 #include "lib/Cost/Times.h"
 #include "tools/meshwork/tune/Body.h"
 #include "tools/meshwork/tune/Bound.h"
+#include "tools/meshwork/tune/StageMemory.h"
 #include "tools/meshwork/tune/Tables.h"
 
 namespace meshwork::tune {
 
 class BodyBound {
 public:
-  /// `spec` has the keys that are no part of the choices.
+  /// `spec` has the keys that are no part of the choices; `limit` is bytes of a
+  /// rank, 0: none.
   BodyBound(const Bound &bound, const spec::Spec &spec, const Facts &facts,
-            Bound::Given given);
+            Bound::Given given, uint64_t limit);
 
   /// Of a choice whose body is not known but by Bodies::rankSeconds:
   ///   rankSeconds * part, and beside it what moves
@@ -54,6 +56,10 @@ private:
   std::vector<OfLayer> ofStages(const Body &body, const StepTable &table) const;
   schedules::Costs costsOf(const Choice &choice, const Body &body,
                            const StepTable &table) const;
+  StageMemory memoryOf(const Choice &choice, const Body &body,
+                       const StepTable &table) const;
+  double ofFullest(const Choice &choice, const Body &body,
+                   const StepTable &table) const;
   double updateOfStages(const Choice &choice, const Body &body,
                         const StepTable &table) const;
   double collective(const cost::Times &times, double layers,
@@ -66,6 +72,7 @@ private:
   const Facts &facts;
   cost::Machine machine;
   Bound::Given given;
+  uint64_t limit;
   double bytesOfGradient, bytesOfSum, bytesOfWeight; // on links, of a parameter
   double bucketBytes; // of gradients that travel together, at most
   Tables tables;
