@@ -3,7 +3,6 @@ import itertools
 import json
 import re
 import unittest
-from pathlib import Path
 
 import shell
 
@@ -126,7 +125,7 @@ class Tune(unittest.TestCase):
 
     def slow_machine(self):
         """A file with h100x8's figures, but a fiftieth of its bandwidth between nodes."""
-        text = Path("examples/machines/h100x8.toml").read_text()
+        text = (shell.ROOT / "examples/machines/h100x8.toml").read_text()
         links = text.index("[link.between_nodes]")
         slow = text[:links] + re.sub(r"\nbandwidth = (\S+)", lambda found: f"\nbandwidth = {float(found[1]) / 50}", text[links:], count=1)
         self.space.write("slow.toml", slow)
