@@ -119,8 +119,8 @@ private:
     int64_t times = op.countRounds() - 1;
     Value count = countTurns();
     SmallVector<Value> cut = {rest(op.getSlots()), rest(op.getPlaces())};
-    RepeatOp repeat = begin(times, dimsOf(op.getSlots()).getNames()[0], count,
-                            cut, sums);
+    RepeatOp repeat =
+        begin(times, dimsOf(op.getSlots()).getNames()[0], count, cut, sums);
     if (failed(fill(repeat)))
       return failure();
     repeat.shareCaptured();

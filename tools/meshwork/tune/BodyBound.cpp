@@ -37,8 +37,7 @@ bool reducesOnce(const Choice &choice) {
 BodyBound::BodyBound(const Bound &bound, const spec::Spec &spec,
                      const Facts &facts, Bound::Given given, uint64_t limit)
     : bound(bound), facts(facts), machine(cost::machineOf(spec)), given(given),
-      limit(limit),
-      bucketBytes(static_cast<double>(spec.overlap.bucketBytes)),
+      limit(limit), bucketBytes(static_cast<double>(spec.overlap.bucketBytes)),
       tables(facts.flopsOfLayers) {
   bool isPlain = spec.zero.gradients == spec::GradientType::precision;
   bytesOfGradient = !isPlain ? 1 : spec.gradients == spec::Type::f32 ? 4 : 2;
@@ -197,10 +196,14 @@ double BodyBound::seconds(const Beside &beside, double rankSeconds) const {
 }
 
 double BodyBound::seconds(const Choice &choice, const Body &body) {
-  if (choice.pp > 1)
-    return std::max(bound.seconds(choice),
-                    seconds(besideOf(choice), body.seconds(choice) * choice.cp *
-                                                  choice.tp / choice.micro));
+  if (choice.pp > 1) {
+    double rankSeconds =
+        body.seconds(choice) * choice.cp * choice.tp / choice.micro;
+    const StepTable *table = tableOf(choice);
+    return std::max({bound.seconds(choice),
+                     seconds(besideOf(choice), rankSeconds),
+                     table ? ofFullest(choice, body, *table) : 0});
+  }
   Moved moved = movedOf(choice, static_cast<double>(facts.layers));
   double many = bound.microbatches(choice), sure = sureOf(choice, body);
   double ofStep =
@@ -238,8 +241,7 @@ double BodyBound::bytes(const Choice &choice, double keptOfLayer) {
   return bytes(choice, body);
 }
 
-/// Of balanced stages. Where memory does not have room for as many layers on
-/// each rank, others have more of them.
+/// Of balanced stages.
 double BodyBound::simulated(const Choice &choice, const Body &body) {
   const StepTable *table = tableOf(choice);
   double quick = seconds(choice, body);
@@ -247,10 +249,11 @@ double BodyBound::simulated(const Choice &choice, const Body &body) {
     return quick;
   double balanced = leastSeconds(*table, costsOf(choice, body, *table)) +
                     updateOfStages(choice, body, *table);
-  return std::max({quick, balanced, ofFullest(choice, body, *table)});
+  return std::max(quick, balanced);
 }
 
-/// The work of the rank with most layers, all of them as fast as the fastest.
+/// Where memory has no room for as many layers on each rank, some have more:
+/// the work of one with most, all of its layers as fast as the fastest.
 double BodyBound::ofFullest(const Choice &choice, const Body &body,
                             const StepTable &table) const {
   if (limit == 0)
@@ -262,9 +265,9 @@ double BodyBound::ofFullest(const Choice &choice, const Body &body,
   for (const OfLayer &kind : body.ofKinds)
     if (kind.forward > 0)
       least = std::min(least, kind.forward + kind.backward);
-  return std::isfinite(least) ? most * least * sureOf(choice, body) *
-                                    bound.microbatches(choice)
-                              : 0;
+  return std::isfinite(least)
+             ? most * least * sureOf(choice, body) * bound.microbatches(choice)
+             : 0;
 }
 
 /// What the layers of each stage take together, which follow one another.

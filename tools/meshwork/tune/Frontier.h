@@ -23,7 +23,8 @@ public:
   Frontier(const spec::Spec &spec, const Facts &facts, Bound::Given given,
            uint64_t limit)
       : facts(facts), limit(limit), bounds(spec, facts, given),
-        ofBodies(bounds, spec, facts, given, limit), bodies(spec.batch.global) {}
+        ofBodies(bounds, spec, facts, given, limit), bodies(spec.batch.global) {
+  }
   Frontier(const Frontier &) = delete;
   Frontier &operator=(const Frontier &) = delete;
 

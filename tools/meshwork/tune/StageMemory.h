@@ -1,5 +1,5 @@
-// How many layers the ranks of a pipeline may have: whatever they are, each
-// costs its rank what it stores, and what it keeps of all microbatches that the
+// How many layers the ranks of a pipeline may have. Each layer costs its rank
+// what it stores. It also costs what it keeps of all microbatches that the
 // schedule has under way there. The rank with the last stage has the head, too.
 #pragma once
 
