@@ -130,16 +130,18 @@ TEST(PlanCheck, countsOfAnotherList) {
   auto countOf = [](ProgramT &p) {
     return opOf<RepeatT>(*listOf(p, ListKind::backward)[0]).count;
   };
-  std::string sum =
-      std::string("backward[0] \"rounds\": its count is last written by "
-                  "forward[1] \"most\", ") +
-      expected;
+  auto lastBy = [](const char *writer) {
+    return std::string(
+               "backward[0] \"rounds\": its count is last written by ") +
+           writer + " \"most\", " + expected;
+  };
+  std::string sum = lastBy("forward[1]"), inRepeat = lastBy("forward[2]");
   expectRefused(
       countedBefore,
       {
           {sum.c_str(),
            [](PlanT &, ProgramT &p) { mostOf(p).reduction = Reduction::sum; }},
-          {sum.c_str(),
+          {inRepeat.c_str(),
            [](PlanT &, ProgramT &p) {
              RepeatT around;
              around.instructions = 1;
