@@ -66,6 +66,9 @@ std::vector<Frontier::Next> Frontier::roots() {
   return all;
 }
 
+/// A body takes a fraction of a choice, and tells of many.
+constexpr uint32_t bodiesAndChoice = 8;
+
 std::optional<Frontier::Next> Frontier::next(double seconds) {
   auto isWanted = [&](const Nodes &nodes) {
     return !nodes.empty() && nodes.top().bound < seconds;
@@ -73,10 +76,11 @@ std::optional<Frontier::Next> Frontier::next(double seconds) {
   while (isWanted(unknown) || isWanted(known)) {
     while (isWanted(known) && !known.top().isTight)
       tighten();
-    isTurnOfChoices = !isTurnOfChoices;
-    bool isChoice = isWanted(known) && (isTurnOfChoices || !isWanted(unknown));
-    if (std::optional<Next> found = isChoice ? nextChoice() : nextBody())
+    bool isChoice = isWanted(known) && (turn == 0 || !isWanted(unknown));
+    if (std::optional<Next> found = isChoice ? nextChoice() : nextBody()) {
+      turn = (turn + 1) % bodiesAndChoice;
       return found;
+    }
   }
   return std::nullopt;
 }

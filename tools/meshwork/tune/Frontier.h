@@ -40,8 +40,8 @@ public:
     double bound = 0;    // seconds
     double bytes = 0;    // likewise, of a choice
   };
-  /// Nothing where no bound is below `seconds`. Bodies and choices take turns,
-  /// so that an early Ctrl-C finds something good.
+  /// Nothing where no bound is below `seconds`. Choices take turns with
+  /// bodies, so that an early Ctrl-C finds something good.
   std::optional<Next> next(double seconds);
   /// The bodies that tell most of others; to be compiled first.
   std::vector<Next> roots();
@@ -95,7 +95,7 @@ private:
   Bodies bodies;
   std::vector<bool> isStarted; // by body
   Nodes unknown, known;        // bodies; choices whose body is known
-  bool isTurnOfChoices = false;
+  uint32_t turn = 0;
   size_t count = 0, numTooLarge = 0, countUnlayered = 0;
   double leastTooLarge = infinity; // bytes of leastLarge
   std::optional<Choice> leastLarge, firstUnlayered;
