@@ -66,10 +66,26 @@ class Tune(unittest.TestCase):
             self.assertGreater(len(found["best"]), 10)
             for row in found["best"]:
                 self.assertLessEqual(row["bound_ms"], row["step_ms"], row["name"])
+                self.assertLessEqual(row["bound_bytes"], row["memory_per_rank_bytes"], row["name"])
             fast = self.found(*options, *ASKED_LAYERS, model=LAYERS, ranks=8)
             self.assertEqual(fast["best"][0]["step_ms"], found["best"][0]["step_ms"])
             compiled = [sum(pair) for pair in zip(compiled, (fast["compiled"], found["compiled"]))]
         self.assertLess(*compiled, "the bounds leave nothing out")
+
+    def test_layers_of_two_kinds(self):
+        """Windows in every other layer: what three shallow models tell of twelve layers is no more than specs take."""
+        config = {**json.loads((shell.ROOT / "examples/qwen2-tiny.json").read_text()), "num_hidden_layers": 12,
+                  "use_sliding_window": True, "sliding_window": 16, "layer_types": ["sliding_attention", "full_attention"] * 6}
+        self.space.write("two.json", json.dumps(config))
+        options = ("--axis", "cp=1", "--axis", "tp=1", *ASKED_LAYERS)
+        found = self.found(*options, "--within", "100000%", model="two.json")
+        self.assertEqual({row["name"].split(" ")[0] for row in found["best"]}, {"dp=4,", "pp=2", "pp=4,"})
+        for row in found["best"]:
+            self.assertLessEqual(row["bound_ms"], row["step_ms"], row["name"])
+            self.assertLessEqual(row["bound_bytes"], row["memory_per_rank_bytes"], row["name"])
+        best = [row for row in found["best"] if row["name"].startswith("dp=4, ZeRO-1")]
+        self.assertGreater(best[0]["bound_ms"], 0.9 * best[0]["step_ms"], "the shallow models tell too little")
+        self.assertEqual(self.found(*options, model="two.json")["best"][0]["step_ms"], found["best"][0]["step_ms"])
 
     def test_the_spec_keeps_the_promise(self):
         done = self.tune("--axis", "dp=4", "--fixed", "zero.stage=1", "-o", "best.toml")
@@ -153,6 +169,7 @@ class Tune(unittest.TestCase):
         for options, needle in ((("--axis", "xp=2"), "expected pp, dp, ep, cp or tp"),
                                 (("--fixed", "mesh.axes=[]"), "--ranks and --axis"),
                                 (("--fixed", "zero.stag=1"), "zero.stage"),
+                                (("--cache", "-"), "which the next search reads"),
                                 (("--fixed", "zero"), "expected section.key=value")):
             done = self.tune(*options)
             self.assertNotEqual(done.returncode, 0, options)

@@ -42,7 +42,7 @@ OfLayer difference(const Compiled &few, const Compiled &more) {
           each(passingBytes(few), passingBytes(more))};
 }
 
-Body bodyOf(const Compiled &compiled) {
+Body asCompiled(const Compiled &compiled) {
   Body body{compiled.costed.status, compiled.costed.why};
   body.forward = compiled.forward;
   body.backward = compiled.backward;
@@ -54,7 +54,8 @@ Body bodyOf(const Compiled &compiled) {
 
 /// Extends a body by the layers of a kind that were left out. Those that were
 /// not keep as much as they do.
-void extend(Body &body, const Kind &kind, const OfLayer &one, double exposed) {
+void extend(Body &body, const LayerKind &kind, const OfLayer &one,
+            double exposed) {
   auto left = static_cast<double>(kind.layers - kind.shallow);
   body.forward += left * one.forward;
   body.backward += left * one.backward;
@@ -71,8 +72,8 @@ Body measureBody(const Facts &facts, const spec::Spec &spec, uint32_t ranks) {
   bool isExtended = !facts.shallow.empty();
   Compiled few =
       compileWith(isExtended ? facts.shallow : facts.text, spec, ranks);
-  Body body = bodyOf(few);
-  for (const Kind &kind : facts.kinds) {
+  Body body = asCompiled(few);
+  for (const LayerKind &kind : facts.kinds) {
     if (body.status != Costed::done)
       break;
     OfLayer one;
@@ -80,7 +81,7 @@ Body measureBody(const Facts &facts, const spec::Spec &spec, uint32_t ranks) {
     if (!kind.deeper.empty()) {
       Compiled more = compileWith(kind.deeper, spec, ranks);
       if (more.costed.status != Costed::done)
-        return bodyOf(more);
+        return asCompiled(more);
       one = difference(few, more);
       exposed = std::max(0.0, more.exposed - few.exposed) / layersMore;
       extend(body, kind, one, exposed);

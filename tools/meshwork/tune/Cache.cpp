@@ -76,7 +76,7 @@ const std::string *Cache::find(const std::string &key) const {
 }
 
 void Cache::add(const std::string &key, const std::string &result) {
-  isChanged |= results.insert_or_assign(key, result).second;
+  isChanged |= results.emplace(key, result).second;
 }
 
 } // namespace meshwork::tune

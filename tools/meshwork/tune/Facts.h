@@ -9,7 +9,7 @@ namespace meshwork::tune {
 
 /// Layers that are alike but for their weights: of one model with windows that
 /// alternate there are two.
-struct Kind {
+struct LayerKind {
   int64_t layers = 0;  // of the model
   int64_t shallow = 0; // of these, in Facts::shallow
   std::string deeper;  // shallow, with layersMore of it more; "": has no more
@@ -23,14 +23,13 @@ struct Facts {
   /// The same with fewer layers: the last one and the first ones of each kind,
   /// and then with some more of one kind. None of what has few layers.
   std::string shallow;
-  std::vector<Kind> kinds;
+  std::vector<LayerKind> kinds;
   /// Of one sequence, forward and backward, over all ranks: products and all
   /// else but attention; and attention, as plans count it.
   double flops = 0, attentionFlops = 0;
   double parameters = 0; // trained elements, tied ones once
   /// Elements of each parameter, and how many have as many.
-  std::map<double, int64_t> sizes, sizesOfLayer; // of the smallest layer
-  double parametersOfLayer = 0;                  // of the largest one
+  std::map<double, int64_t> sizes, sizesOfLayer; // the latter of the smallest
   double leastOfLayer = 0; // parameters of the smallest one
   /// Model flops of each layer, of one sequence, with the head in the last one:
   /// what balances stages (passes/pipeline/Stages.h).

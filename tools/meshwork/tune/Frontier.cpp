@@ -74,8 +74,10 @@ std::optional<Frontier::Next> Frontier::next(double seconds) {
     return !nodes.empty() && nodes.top().bound < seconds;
   };
   while (isWanted(unknown) || isWanted(known)) {
-    while (isWanted(known) && !known.top().isTight)
+    if (isWanted(known) && !known.top().isTight) {
       tighten();
+      continue; // It may not be wanted any more.
+    }
     bool isChoice = isWanted(known) && (turn == 0 || !isWanted(unknown));
     if (std::optional<Next> found = isChoice ? nextChoice() : nextBody()) {
       turn = (turn + 1) % bodiesAndChoice;
@@ -100,13 +102,11 @@ std::optional<Frontier::Next> Frontier::nextBody() {
   return std::nullopt;
 }
 
-std::optional<Frontier::Next> Frontier::nextChoice() {
-  if (known.empty())
-    return std::nullopt;
+Frontier::Next Frontier::nextChoice() {
   Node node = known.top();
   known.pop();
   const Choice &choice = choices[node.which];
-  return Next{false, node.which, choice, 0, node.bound, bytesOf(choice)};
+  return {false, node.which, choice, 0, node.bound, bytesOf(choice)};
 }
 
 /// The schedule of the first choice may tell more than was known.

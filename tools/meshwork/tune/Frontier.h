@@ -82,7 +82,7 @@ private:
   double leastBytes(size_t which, size_t member);
   double bytesOf(const Choice &choice);
   std::optional<Next> nextBody();
-  std::optional<Next> nextChoice();
+  Next nextChoice();
   void tighten();
   Next ofBody(size_t which, double bound);
 

@@ -44,13 +44,13 @@ bool isBroken(const std::string &text) {
   return statusIn(objectOf(text)) == Costed::broken;
 }
 
-static json::Object objectOf(const Kind &kind) {
+static json::Object objectOf(const LayerKind &kind) {
   return json::Object{{"layers", kind.layers},
                       {"shallow", kind.shallow},
                       {"deeper", json::fixUTF8(kind.deeper)}};
 }
 
-static json::Array objectOf(const std::map<double, int64_t> &sizes) {
+static json::Array arrayOf(const std::map<double, int64_t> &sizes) {
   json::Array all;
   for (auto [elements, count] : sizes)
     all.push_back(json::Array{elements, count});
@@ -70,7 +70,7 @@ static std::map<double, int64_t> sizesIn(const json::Object &object,
 
 std::string toJson(const Facts &facts) {
   json::Array kinds;
-  for (const Kind &kind : facts.kinds)
+  for (const LayerKind &kind : facts.kinds)
     kinds.push_back(objectOf(kind));
   return textOf(
       json::Object{{"text", json::fixUTF8(facts.text)},
@@ -80,9 +80,8 @@ std::string toJson(const Facts &facts) {
                    {"flops", facts.flops},
                    {"attention_flops", facts.attentionFlops},
                    {"parameters", facts.parameters},
-                   {"sizes", objectOf(facts.sizes)},
-                   {"sizes_of_layer", objectOf(facts.sizesOfLayer)},
-                   {"parameters_of_layer", facts.parametersOfLayer},
+                   {"sizes", arrayOf(facts.sizes)},
+                   {"sizes_of_layer", arrayOf(facts.sizesOfLayer)},
                    {"least_of_layer", facts.leastOfLayer},
                    {"flops_of_layers", json::Array(facts.flopsOfLayers)},
                    {"vocabulary", facts.vocabulary},
@@ -100,8 +99,8 @@ static std::vector<double> numbers(const json::Object &object,
   return all;
 }
 
-static std::vector<Kind> kindsIn(const json::Object &object) {
-  std::vector<Kind> kinds;
+static std::vector<LayerKind> kindsIn(const json::Object &object) {
+  std::vector<LayerKind> kinds;
   if (const json::Array *all = object.getArray("kinds"))
     for (const json::Value &one : *all)
       if (const json::Object *kind = one.getAsObject())
@@ -127,7 +126,6 @@ Facts factsFromJson(const std::string &text) {
   facts.layers = object.getInteger("layers").value_or(0);
   facts.sizes = sizesIn(object, "sizes");
   facts.sizesOfLayer = sizesIn(object, "sizes_of_layer");
-  facts.parametersOfLayer = number(object, "parameters_of_layer");
   facts.leastOfLayer = number(object, "least_of_layer");
   facts.flopsOfLayers = numbers(object, "flops_of_layers");
   facts.hasExperts = object.getBoolean("experts").value_or(false);

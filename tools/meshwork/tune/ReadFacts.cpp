@@ -31,15 +31,14 @@ void countParameters(ModuleOp module, Facts &facts) {
     auto elements = static_cast<double>(type.getNumElements());
     facts.parameters += elements;
     ++facts.sizes[elements];
-    if (std::optional<int64_t> layer = transformer::layerOf(op))
-      ofLayers[*layer] += elements, ++sizes[*layer][elements];
+    if (std::optional<int64_t> layer = transformer::layerOf(op)) {
+      ofLayers[*layer] += elements;
+      ++sizes[*layer][elements];
+    }
   });
   facts.layers = verify::countLayers(loss);
   for (auto [layer, elements] : ofLayers)
-    facts.parametersOfLayer = std::max(facts.parametersOfLayer, elements);
-  facts.leastOfLayer = facts.parametersOfLayer;
-  for (auto [layer, elements] : ofLayers)
-    if (elements <= facts.leastOfLayer) {
+    if (facts.sizesOfLayer.empty() || elements < facts.leastOfLayer) {
       facts.leastOfLayer = elements;
       facts.sizesOfLayer = sizes[layer];
     }

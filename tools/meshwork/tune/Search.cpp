@@ -1,6 +1,7 @@
 #include "tools/meshwork/tune/Search.h"
 
 #include "lib/Cost/OfSpec.h"
+#include "tools/meshwork/driver/search/Better.h"
 #include "tools/meshwork/tune/Cost.h"
 #include "tools/meshwork/tune/Costing.h"
 #include "tools/meshwork/tune/Frontier.h"
@@ -217,7 +218,7 @@ private:
       if (fits(costed)) {
         best = std::min(best, costed.seconds);
         found.rows.push_back(row);
-      } else if (!found.nearest || costed.bytes < found.nearest->costed.bytes)
+      } else if (!found.nearest || isBetter(costed, found.nearest->costed))
         found.nearest = row;
     } else if (costed.status == Costed::refused)
       found.refused[costed.why] +=
@@ -232,11 +233,16 @@ private:
     return found.limit == 0 || costed.bytes <= found.limit;
   }
 
+  bool isBetter(const Costed &a, const Costed &b) const {
+    return driver::isBetter(
+        a, b, found.limit == 0 ? std::nullopt : std::optional(found.limit));
+  }
+
   /// The first that fits, else the one that needs least.
   void noteUsual(size_t which, const Row &row) {
     UsualRow &usual = found.usual[which];
     bool isDone = row.costed.status == Costed::done;
-    if (isDone && (!usual.row || row.costed.bytes < usual.row->costed.bytes))
+    if (isDone && (!usual.row || isBetter(row.costed, usual.row->costed)))
       usual.row = row;
     else if (!isDone && !usual.row)
       usual.why = row.costed.why;
@@ -261,9 +267,8 @@ private:
     if (found.bound == Frontier::infinity)
       found.bound = 0;
     std::sort(found.rows.begin(), found.rows.end(),
-              [](const Row &a, const Row &b) {
-                return std::pair(a.costed.seconds, a.costed.bytes) <
-                       std::pair(b.costed.seconds, b.costed.bytes);
+              [&](const Row &a, const Row &b) {
+                return isBetter(a.costed, b.costed);
               });
     meter.clear();
   }

@@ -35,16 +35,12 @@ public:
                                      cache));
       if (all.back().second.isInterrupted)
         break;
-      if (options.measured == 0)
-        continue;
-      if (absl::Status status =
-              measureBest(specs, facts, options.measured, all.back().second);
-          !status.ok())
-        return driver::report(status);
     }
-    int code = cache.write();
-    int told = tell();
-    return told == ok ? code : told;
+    int wrong = cache.write(); // before runs that may be interrupted
+    for (auto step : {&Tuning::measure, &Tuning::tell})
+      if (int code = (this->*step)(); code != ok)
+        wrong = code;
+    return wrong;
   }
 
 private:
@@ -63,6 +59,10 @@ private:
   int checkFiles() {
     if (int code = readAxes(options.axes, axes); code != ok)
       return code;
+    if (options.cache == "-")
+      return driver::report(
+          absl::InvalidArgumentError("--cache: found \"-\", expected a file, "
+                                     "which the next search reads"));
     std::vector<runtime::FileUse> uses = {
         {"the model", driver::modelFile(options.model)}};
     for (uint32_t ranks : options.ranks)
@@ -96,6 +96,16 @@ private:
       return code;
     return readFacts(*text, driver::modelFile(options.model),
                      specs.ofOneSequence(), facts);
+  }
+
+  int measure() {
+    for (auto &[ranks, found] : all)
+      if (options.measured > 0 && !found.isInterrupted)
+        if (absl::Status status =
+                measureBest(specs, facts, options.measured, found);
+            !status.ok())
+          return driver::report(status);
+    return ok;
   }
 
   int tell() {

@@ -16,11 +16,11 @@ struct AdviceLimit {
   }
 };
 
-/// Lines that tell what changes of the user's spec come to: first `changes`
-/// alone, then all of them together, then other meshes, up to the first that
-/// fits. Each is compiled from `model`, as it is before all phases, with what
-/// is "auto" chosen anew: bytes and seconds are those of the plan with that
-/// change. What does not compile is left out.
+/// Lines that tell what changes of the user's spec come to, up to the first
+/// that fits. First is each of `changes` alone, then all of them together, then
+/// other meshes. Each is compiled from `model`, as it is before all phases,
+/// with what is "auto" chosen anew: bytes and seconds are those of the plan
+/// with that change. What does not compile is left out.
 std::string advice(mlir::ModuleOp model, const spec::Spec &asked,
                    const SpecWith &specWith, AdviceLimit limit,
                    const std::vector<Change> &changes);
