@@ -1,5 +1,5 @@
 // What unit tests of the compiler include most.
-#include "Mlir.h"
+#include "Dialects.h"
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 #include <random>
