@@ -46,10 +46,11 @@ LogicalResult linkLibrary(llvm::Module &module,
     if (!value.isDeclaration())
       kept.insert(value.getName());
   for (std::string_view bytes : library) {
-    auto part = llvm::parseBitcodeFile(
+    // Lazily: of some hundred functions, a plan calls a few.
+    auto part = llvm::getLazyBitcodeModule(
         llvm::MemoryBufferRef(StringRef(bytes.data(), bytes.size()),
                               "device library"),
-        module.getContext());
+        module.getContext(), /*ShouldLazyLoadMetadata=*/true);
     if (!part) {
       error = "the device library does not parse: " +
               llvm::toString(part.takeError());
