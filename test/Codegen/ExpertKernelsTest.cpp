@@ -348,8 +348,7 @@ template <typename T, typename To> void expectProduct(const Products &c) {
     }
 }
 
-template <typename T, typename To>
-void expectGradient(const Products &c, bool adds) {
+template <typename T, typename To> void expectGradient(const Products &c) {
   std::string lhs = c.rowsType(c.k, typeName<T>()),
               rhs = c.rowsType(c.n, typeName<T>()),
               begins = numbersType({c.experts() + 1}),
@@ -365,22 +364,23 @@ void expectGradient(const Products &c, bool adds) {
       right(randomRows<T>(c.all() * across, 2));
   Buffer<int32_t> at(c.begins());
   std::vector<To> old = randomRows<To>(c.experts() * c.matrix(), 3);
-  Buffer<To> result(old);
-  code.run(adds, left, right, at, result);
-  int64_t expert = 0;
-  for (auto [begin, end] : c.ranges()) {
-    for (int64_t k = 0; k < c.k; ++k)
-      for (int64_t n = 0; n < c.n; ++n) {
-        int64_t place = c.at(expert, k, n);
-        double sum = adds ? floatOf(old[place]) : 0;
-        for (int64_t r = begin; r < end; ++r)
-          sum += double{floatOf(left[r * down + k])} *
-                 floatOf(right[r * across + n]);
-        ASSERT_LE(std::abs(floatOf(result[place]) - sum),
-                  toleranceOf<To>(end - begin + 1))
-            << "expert " << expert << " at " << k << ", " << n;
-      }
-    ++expert;
+  for (bool adds : {false, true}) {
+    Buffer<To> result(old);
+    code.run(adds, left, right, at, result);
+    for (int64_t expert = 0; auto [begin, end] : c.ranges()) {
+      for (int64_t k = 0; k < c.k; ++k)
+        for (int64_t n = 0; n < c.n; ++n) {
+          int64_t place = c.at(expert, k, n);
+          double sum = adds ? floatOf(old[place]) : 0;
+          for (int64_t r = begin; r < end; ++r)
+            sum += double{floatOf(left[r * down + k])} *
+                   floatOf(right[r * across + n]);
+          ASSERT_LE(std::abs(floatOf(result[place]) - sum),
+                    toleranceOf<To>(end - begin + 1))
+              << "expert " << expert << " at " << k << ", " << n;
+        }
+      ++expert;
+    }
   }
 }
 
@@ -407,12 +407,11 @@ TEST(ExpertKernels, GroupedProduct) {
 }
 
 TEST(ExpertKernels, GroupedGradient) {
-  for (bool adds : {false, true})
-    forEachProducts([&](const Products &c) {
-      expectGradient<uint16_t, float>(c, adds);
-      expectGradient<uint16_t, uint16_t>(c, adds);
-      expectGradient<float, float>(c, adds);
-    });
+  forEachProducts([](const Products &c) {
+    expectGradient<uint16_t, float>(c);
+    expectGradient<uint16_t, uint16_t>(c);
+    expectGradient<float, float>(c);
+  });
 }
 
 } // namespace
