@@ -1,7 +1,8 @@
 # Libraries' headers, parsed once for all sources that are compiled with the same
 # flags: parsing them for each source is most of a build.
 #   meshwork_precompile(NAME OPTIONS flags... LIBS libraries...   what precompiled/NAME.h includes
-#                       [ON ANOTHER])                             ...beyond precompiled/ANOTHER.h
+#                       [ON ANOTHER]                              ...beyond precompiled/ANOTHER.h
+#                       [DEPENDS targets...])                     who generate some of these
 #   meshwork_use_precompiled(NAME targets...)
 # What is precompiled is included first in each source of those targets, which are
 # compiled with the same flags. A source includes what it uses all the same:
@@ -9,7 +10,7 @@
 option(MESHWORK_PRECOMPILED "Parse libraries' headers once" ON)
 
 function(meshwork_precompile name)
-  cmake_parse_arguments(arg "" "ON" "OPTIONS;LIBS" ${ARGN})
+  cmake_parse_arguments(arg "" "ON" "OPTIONS;LIBS;DEPENDS" ${ARGN})
   # Sources wait for a custom target, but not for another library's compilation.
   set(pch ${CMAKE_CURRENT_BINARY_DIR}/CMakeFiles/${name}Header.dir/cmake_pch.hxx.pch)
   if(NOT MESHWORK_PRECOMPILED OR NOT CMAKE_CXX_COMPILER_ID MATCHES Clang)
@@ -29,6 +30,9 @@ function(meshwork_precompile name)
   set_target_properties(${name}Header PROPERTIES
     CXX_COMPILER_LAUNCHER "sh;${PROJECT_SOURCE_DIR}/tools/cmake/precompile.sh")
   target_link_libraries(${name}Header PRIVATE ${arg_LIBS})
+  if(arg_DEPENDS)
+    add_dependencies(${name}Header ${arg_DEPENDS})
+  endif()
   if(arg_ON)
     get_property(below TARGET ${arg_ON}Precompiled PROPERTY MESHWORK_HEADER)
     target_compile_options(${name}Header PRIVATE "SHELL:-include-pch ${below}")
