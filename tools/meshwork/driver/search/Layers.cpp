@@ -6,35 +6,22 @@
 #include "passes/pipeline/Stages.h"
 #include "tools/meshwork/driver/Choices.h"
 #include "tools/meshwork/driver/search/Autos.h"
-#include "tools/meshwork/driver/search/LayerMemory.h"
-#include "tools/meshwork/driver/search/Search.h"
+#include "tools/meshwork/driver/search/Layouts.h"
 
 using namespace mlir;
 
 namespace meshwork::driver {
 namespace {
 
-using Layers = std::vector<int64_t>; // of each virtual stage
-using Layout = Tried<Layers>;
-
-Layers toVector(ArrayRef<int64_t> layers) {
-  return {layers.begin(), layers.end()};
-}
-
-/// Layouts of a spec, with all else of it chosen. Each tells what the next one
-/// should need.
-class Layouts {
+/// What is compiled for a spec, from the layers on, with all else of it chosen.
+class Compiling {
 public:
-  Layouts(const AtChoice &at, ArrayRef<double> costs)
+  Compiling(const AtChoice &at, ArrayRef<double> costs)
       : copies{at.module, "pipeline"}, costs(costs),
         limit(cost::memoryLimit(at.spec)->bytes) {}
 
-  const Layers &balance() const { return balanced; }
-  bool isBalanced(const Layout &layout) const {
-    return fits(layout.trial, limit) && layout.way == balanced;
-  }
-
-  /// The best. The first is balanced: `left` gets what the phases leave of it.
+  /// The best layout. The first is balanced: `left` gets what the phases leave
+  /// of it. No layers where that is refused.
   FailureOr<Layout> search(const spec::Spec &spec,
                            OwningOpRef<ModuleOp> &left) {
     left = copies.copy();
@@ -43,81 +30,26 @@ public:
       return failure();
     if (!*first)
       return Layout{};
-    rankOf = (*first)->rankOf;
-    balanced =
-        toVector(pipeline::balance(costs, static_cast<int64_t>(rankOf.size())));
-    LayerMemory memory(spec.stageRanks(), static_cast<int64_t>(costs.size()));
-    auto tried = tryWays<Layers>(
-        [&](ArrayRef<Layout> before) { return next(before, memory); },
-        [&](const Layers &layers) { return compile(layers, spec); },
-        {{balanced, judged(balanced, *first)}});
-    if (failed(tried))
-      return failure();
-    return *bestOf(*tried, limit);
+    layouts.emplace(costs, (*first)->rankOf, spec.stageRanks(), limit);
+    return layouts->search(**first, [&](const Layers &layers) {
+      spec::Spec with = spec;
+      with.pipeline.fittedLayers = layers;
+      return copies.compile(with);
+    });
+  }
+
+  bool isBalanced(const Layout &layout) const {
+    return layouts && layouts->isBalanced(layout);
+  }
+  bool isBalance(const Layers &layers) const {
+    return layouts && layouts->balance() == layers;
   }
 
 private:
-  /// Two or three tell what a layer takes, and one or two what fits.
-  static constexpr size_t mostTrials = 10;
-
-  /// Recompute and the schedule are yet to be chosen, so a step tells nothing.
-  /// The slowest stage, in flops, stands for it.
-  std::optional<Trial> judged(const Layers &layers,
-                              std::optional<Trial> trial) const {
-    if (trial)
-      trial->seconds = pipeline::slowestStage(costs, layers);
-    return trial;
-  }
-
-  Outcome compile(const Layers &layers, spec::Spec spec) const {
-    spec.pipeline.fittedLayers = layers;
-    Outcome outcome = copies.compile(spec);
-    if (failed(outcome))
-      return failure();
-    return judged(layers, std::move(*outcome));
-  }
-
-  /// A layout that is refused tells nothing, and ends it.
-  std::optional<Layers> next(ArrayRef<Layout> tried,
-                             LayerMemory &memory) const {
-    const Layout &last = tried.back();
-    if (!last.trial || tried.size() >= mostTrials ||
-        isBalanced(*bestOf(tried, limit)))
-      return std::nullopt;
-    memory.add(layersOfRanks(last), last.trial->bytesOfRanks);
-    Layers layers = promising(memory, *bestOf(tried, limit));
-    auto isSame = [&](const Layout &one) { return one.way == layers; };
-    return llvm::any_of(tried, isSame) ? std::nullopt : std::optional(layers);
-  }
-
-  std::vector<int64_t> layersOfRanks(const Layout &layout) const {
-    std::vector<int64_t> layers(layout.trial->bytesOfRanks.size(), 0);
-    for (auto [rank, count] : llvm::zip_equal(rankOf, layout.way))
-      layers[rank] += count;
-    return layers;
-  }
-
-  /// The best that should fit; else the one that should need least.
-  Layers promising(const LayerMemory &memory, const Layout &best) const {
-    auto within = [&](uint64_t bytes) {
-      return pipeline::balanceWithin(costs, rankOf, memory.mostWithin(bytes));
-    };
-    if (auto fitting = within(limit))
-      return toVector(*fitting);
-    uint64_t low = limit, high = best.trial->bytes; // which a layout keeps
-    while (high - low > 1) {
-      uint64_t middle = low + (high - low) / 2;
-      (within(middle) ? high : low) = middle;
-    }
-    auto nearest = within(high);
-    return nearest ? toVector(*nearest) : best.way;
-  }
-
   Copies copies;
   ArrayRef<double> costs;
   uint64_t limit;
-  std::vector<int32_t> rankOf; // of virtual stages
-  Layers balanced;
+  std::optional<Layouts> layouts;
 };
 
 bool isScheduleOpen(const spec::Spec &spec) {
@@ -158,7 +90,7 @@ FailureOr<Layers> complete(const AtChoice &at, const Layout &loose,
 }
 
 /// Empty: the balanced ones stay.
-FailureOr<Layers> layersOf(const AtChoice &at, Layouts layouts) {
+FailureOr<Layers> layersOf(const AtChoice &at, Compiling layouts) {
   OwningOpRef<ModuleOp> left, unused;
   FailureOr<Layout> loose = layouts.search(at.spec, left);
   if (failed(loose))
@@ -176,7 +108,7 @@ FailureOr<Layers> layersOf(const AtChoice &at, Layouts layouts) {
     return failure();
   FailureOr<Layers> layers = complete(at, *loose, *other);
   if (succeeded(layers) && layouts.isBalanced(*other) &&
-      *layers == layouts.balance())
+      layouts.isBalance(*layers))
     return Layers{};
   return layers;
 }
@@ -201,7 +133,7 @@ LogicalResult chooseLayers(const AtChoice &at) {
   SmallVector<double> costs = pipeline::LayersOfOps(microbatch).flops();
   if (static_cast<int64_t>(costs.size()) <= stagesOf(spec))
     return success();
-  FailureOr<Layers> layers = layersOf(at, Layouts(at, costs));
+  FailureOr<Layers> layers = layersOf(at, Compiling(at, costs));
   if (failed(layers))
     return failure();
   spec.pipeline.fittedLayers = *layers;
