@@ -128,7 +128,7 @@ class Tune(unittest.TestCase):
         options = ("--axis", "dp=4", "--fixed", "recompute.policy=none", "--within", "100000%", "--cache", "known")
         first, second = self.found(*options), self.found(*options)
         self.assertEqual(first["cached"], 0)
-        self.assertEqual(second["cached"], second["compiled"] + second["bodies"])
+        self.assertEqual(second["cached"], second["compiled"] + second["bodies"] + second["sketches"])
         self.assertEqual({**second, "cached": 0}, first)
         lines = self.space.read("known").splitlines()
         self.space.write("damaged", "\n".join([*lines[:-1], lines[-1].replace("0", "1")]))

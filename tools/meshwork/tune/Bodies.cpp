@@ -101,28 +101,33 @@ static double ranksOf(const Choice &body) {
   return double{1} * body.tp * body.cp;
 }
 
-/// Kept bytes are in proportion to sequences, and ranks share them at best.
-double Bodies::keptOfLayer(size_t which) {
-  kept.resize(all.size(), -1);
-  if (kept[which] >= 0)
-    return kept[which];
-  const OfBody &one = all[which];
-  kept[which] = 0;
-  if (one.measured && one.measured->status == Costed::done)
-    return kept[which] = one.measured->leastKept;
-  std::vector<Choice> less = onFewerRanks(one.body);
-  if (one.body.micro > 1) {
-    less.push_back(one.body);
-    less.back().micro /= primeOf(one.body.micro);
+std::vector<Choice> Bodies::keepingLess(const Choice &body) const {
+  std::vector<Choice> less = onFewerRanks(body);
+  if (body.micro > 1) {
+    less.push_back(body);
+    less.back().micro /= primeOf(body.micro);
   }
-  less.push_back(one.body);
-  double most = 0;
-  for (size_t other : find(which, less, mostMicrobatches)) {
-    const Choice &body = all[other].body;
-    most = std::max(most, keptOfLayer(other) * one.body.micro / body.micro *
+  less.push_back(body);
+  return less;
+}
+
+/// Kept bytes are in proportion to sequences, and ranks share them at best.
+double Bodies::Kept::of(Bodies &bodies, size_t which) {
+  known.resize(bodies.size(), -1);
+  if (known[which] >= 0)
+    return known[which];
+  const OfBody &one = bodies[which];
+  known[which] = 0;
+  double most = measured(one);
+  if (most > 0)
+    return known[which] = most;
+  for (size_t other :
+       bodies.find(which, bodies.keepingLess(one.body), mostMicrobatches)) {
+    const Choice &body = bodies[other].body;
+    most = std::max(most, of(bodies, other) * one.body.micro / body.micro *
                               ranksOf(body) / ranksOf(one.body));
   }
-  return kept[which] = most;
+  return known[which] = most;
 }
 
 void Bodies::findRoots() {

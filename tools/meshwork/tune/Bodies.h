@@ -4,6 +4,7 @@
 
 #include "tools/meshwork/tune/Body.h"
 
+#include <algorithm>
 #include <map>
 #include <optional>
 #include <tuple>
@@ -16,6 +17,7 @@ struct OfBody {
   uint32_t global = 1; // sequences of a step of the body
   std::vector<size_t> members;
   std::optional<Body> measured;
+  double splitKept = 0; // by its own sketches; 0: there is none
 };
 
 class Bodies {
@@ -44,7 +46,9 @@ public:
   Seconds rankSeconds(size_t which);
   /// What a layer keeps at least: as measured, or in proportion to a smaller
   /// microbatch, or one on fewer ranks, that was; 0 where none was.
-  double keptOfLayer(size_t which);
+  double keptOfLayer(size_t which) { return kept.of(*this, which); }
+  /// The same of a schedule that splits the backward pass, by sketches.
+  double splitKeptOfLayer(size_t which) { return splitKept.of(*this, which); }
   /// What tells most of others: of each recompute, those on the fewest ranks
   /// with the smallest microbatch and with the largest.
   const std::vector<size_t> &roots() const { return rootBodies; }
@@ -53,7 +57,13 @@ public:
   void note(size_t which, Body body) {
     all[which].measured = std::move(body);
     least.assign(all.size(), std::nullopt);
-    kept.assign(all.size(), -1);
+    kept.known.clear();
+  }
+  /// What a sketch tells of a layer where the backward pass is split.
+  void noteSplit(size_t which, double bytes) {
+    double &least = all[which].splitKept;
+    least = least == 0 ? bytes : std::min(least, bytes);
+    splitKept.known.clear();
   }
 
 private:
@@ -62,6 +72,7 @@ private:
                          Word, Word, Word, uint32_t>;
   Key keyOf(const Choice &body, uint32_t microbatches) const;
   Key keyOf(const Choice &choice) const;
+  std::vector<Choice> keepingLess(const Choice &body) const;
   std::vector<Choice> onFewerRanks(const Choice &body) const;
   std::vector<size_t> simplerThan(size_t which) const;
   std::vector<size_t> find(size_t which, const std::vector<Choice> &bodies,
@@ -72,7 +83,19 @@ private:
   std::vector<size_t> rootBodies;
   std::map<Key, size_t> known;
   std::vector<std::optional<Seconds>> least; // nothing: not known yet
-  std::vector<double> kept;                  // below 0: likewise
+  /// Bytes of a layer, of all bodies, by those that were measured.
+  struct Kept {
+    double (*measured)(const OfBody &body); // 0: not known
+    std::vector<double> known = {};         // below 0: not known yet
+
+    double of(Bodies &bodies, size_t which);
+  };
+  Kept kept{[](const OfBody &body) {
+    return body.measured && body.measured->status == Costed::done
+               ? body.measured->leastKept
+               : 0;
+  }};
+  Kept splitKept{[](const OfBody &body) { return body.splitKept; }};
 };
 
 } // namespace meshwork::tune

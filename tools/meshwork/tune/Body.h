@@ -31,8 +31,11 @@ struct Body {
   /// Of Facts::kinds; 0 of a kind with few layers. None where the model has few
   /// layers or more kinds than can be told apart.
   std::vector<OfLayer> ofKinds = {};
-  double kept = 0;       // bytes, of all layers
-  double leastKept = 0;  // of the layer that keeps least
+  double kept = 0;      // bytes, of all layers
+  double leastKept = 0; // of the layer that keeps least
+  /// The same in a schedule that computes gradients of weights by themselves,
+  /// as sketches of this body and of others tell; 0: none did.
+  double splitKept = 0;
   double otherBytes = 0; // beside these and what is stored, at the peak
 
   double seconds() const { return forward + backward; }

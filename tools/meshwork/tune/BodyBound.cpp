@@ -13,8 +13,8 @@ namespace {
 /// because other things run beside it. Stages differ more: each has an end, and
 /// its backward pass may be in two parts.
 constexpr double margin = 0.003, marginOfStages = 0.01;
-/// The same of bytes: buffers may fill other gaps.
-constexpr double marginOfBytes = 0.03;
+/// Of what a sketch takes beyond its bodies, the part that is not sure.
+constexpr double marginOfUnseen = 0.2;
 /// How much less than equal stages unequal ones may wait.
 constexpr double marginOfWaits = 0.02;
 
@@ -213,53 +213,44 @@ double BodyBound::seconds(const Choice &choice, const Body &body) {
   return std::max(bound.seconds(choice), ofStep);
 }
 
-double BodyBound::bytes(const Choice &choice, const Body &body) {
-  if (choice.pp == 1)
-    return bound.bytes(choice) +
-           (1 - marginOfBytes) * (body.kept + body.otherBytes);
-  const StepTable *table = tableOf(choice);
-  return table ? std::max(bound.bytes(choice),
-                          memoryOf(choice, body, *table)
-                              .leastBytes(static_cast<double>(facts.layers)))
-               : bound.bytes(choice);
+/// By the schedule's table.
+double BodyBound::ofLayers(const Choice &choice, const Body &body,
+                           const StepTable &table, const Layers &layers) const {
+  return leastSeconds(table, costsOf(choice, body, table, layers)) +
+         updateOfStages(choice, body, table, layers);
 }
 
-StageMemory BodyBound::memoryOf(const Choice &choice, const Body &body,
-                                const StepTable &table) const {
-  return {table,
-          {bound.storedBytes(choice, facts.leastOfLayer),
-           (1 - marginOfBytes) * body.leastKept,
-           (1 - marginOfBytes) * body.otherBytes}};
+/// What a sketch takes beyond that, as it grows from one layer in each stage to
+/// two, and on to `fewest`.
+double BodyBound::unseen(const Choice &choice, const Body &body,
+                         const StepTable &table, const Sketch &sketch,
+                         int64_t fewest) const {
+  auto beyond = [&](int64_t layers, double seconds) {
+    return seconds - ofLayers(choice, body, table,
+                              Layers(table.of.layers.size(), layers));
+  };
+  if (sketch.secondsOfLayer == 0)
+    return 0;
+  double one = beyond(1, sketch.seconds),
+         two = beyond(2, sketch.seconds + sketch.secondsOfLayer),
+         all = one + static_cast<double>(fewest - 1) * (two - one);
+  return std::max(0.0, all - marginOfUnseen * std::max(one, all));
 }
 
-/// Quicker than by StageMemory, since it is asked of millions: the most is
-/// least where all ranks need the same.
-double BodyBound::bytes(const Choice &choice, double keptOfLayer) {
-  auto all = static_cast<double>(facts.layers);
-  double kept = (1 - marginOfBytes) * keptOfLayer;
-  if (choice.pp == 1)
-    return bound.bytes(choice) + all * kept;
-  const StepTable *table = tableOf(choice);
-  if (!table || kept == 0)
-    return bound.bytes(choice);
-  double stored = bound.storedBytes(choice, facts.leastOfLayer);
-  double chunks =
-      static_cast<double>(table->of.table.rankOf.size()) / choice.pp;
-  double layersOfByte = 0;
-  for (int32_t alive : table->of.kept)
-    layersOfByte += 1 / (stored + kept * alive / chunks);
-  return std::max(bound.bytes(choice), all / layersOfByte);
-}
-
-/// Of balanced stages.
-double BodyBound::simulated(const Choice &choice, const Body &body) {
+double BodyBound::simulated(const Choice &choice, const Body &body,
+                            const Sketch *sketch) {
   const StepTable *table = tableOf(choice);
   double quick = seconds(choice, body);
   if (!table || body.ofKinds.empty())
     return quick;
-  double balanced = leastSeconds(*table, costsOf(choice, body, *table)) +
-                    updateOfStages(choice, body, *table);
-  return std::max(quick, balanced);
+  std::optional<Layers> layers = layersOf(choice, body, *table, sketch);
+  if (!layers)
+    return std::numeric_limits<double>::infinity();
+  double found = ofLayers(choice, body, *table, *layers);
+  if (sketch)
+    found += unseen(choice, body, *table, *sketch,
+                    *std::min_element(layers->begin(), layers->end()));
+  return std::max(quick, found);
 }
 
 /// Where memory has no room for as many layers on each rank, some have more:
@@ -282,11 +273,11 @@ double BodyBound::ofFullest(const Choice &choice, const Body &body,
 
 /// What the layers of each stage take together, which follow one another.
 std::vector<OfLayer> BodyBound::ofStages(const Body &body,
-                                         const StepTable &table) const {
-  std::vector<OfLayer> stages(table.of.layers.size());
+                                         const Layers &layers) const {
+  std::vector<OfLayer> stages(layers.size());
   auto kind = facts.kindOfLayer.begin();
   for (size_t stage = 0; stage < stages.size(); ++stage)
-    for (int64_t layer = 0; layer < table.of.layers[stage]; ++layer, ++kind) {
+    for (int64_t layer = 0; layer < layers[stage]; ++layer, ++kind) {
       const OfLayer &one = body.ofKinds[*kind];
       stages[stage].forward += one.forward;
       stages[stage].backward += one.backward;
@@ -299,10 +290,11 @@ std::vector<OfLayer> BodyBound::ofStages(const Body &body,
 /// the head. Gradients of weights take as long as the forward pass: they have
 /// as many flops.
 schedules::Costs BodyBound::costsOf(const Choice &choice, const Body &body,
-                                    const StepTable &table) const {
-  std::vector<OfLayer> stages = ofStages(body, table);
+                                    const StepTable &table,
+                                    const Layers &layers) const {
+  std::vector<OfLayer> stages = ofStages(body, layers);
   double before = body.forward, head = body.backward;
-  for (const OfLayer &stage : stages) {
+  for (const OfLayer &stage : ofStages(body, table.of.layers)) {
     before -= stage.forward;
     head -= stage.backward;
   }
@@ -310,7 +302,7 @@ schedules::Costs BodyBound::costsOf(const Choice &choice, const Body &body,
   std::vector<double> none(stages.size(), 0);
   schedules::Costs costs{none, none, none, none, none};
   for (size_t stage = 0; stage < stages.size(); ++stage) {
-    Moved moved = movedOf(choice, static_cast<double>(table.of.layers[stage]));
+    Moved moved = movedOf(choice, static_cast<double>(layers[stage]));
     double forward =
         stages[stage].forward + (stage == 0 ? std::max(before, 0.0) : 0);
     double backward = stages[stage].backward +
@@ -327,9 +319,9 @@ schedules::Costs BodyBound::costsOf(const Choice &choice, const Body &body,
 }
 
 double BodyBound::updateOfStages(const Choice &choice, const Body &body,
-                                 const StepTable &table) const {
-  const std::vector<int64_t> &layers = table.of.layers;
-  std::vector<OfLayer> stages = ofStages(body, table);
+                                 const StepTable &table,
+                                 const Layers &layers) const {
+  std::vector<OfLayer> stages = ofStages(body, layers);
   std::vector<double> ofRank(choice.pp, 0), updates(choice.pp, 0);
   for (size_t stage = 0; stage < layers.size(); ++stage) {
     ofRank[table.of.table.rankOf[stage]] += static_cast<double>(layers[stage]);

@@ -7,6 +7,7 @@
 #include "lib/Cost/Times.h"
 #include "tools/meshwork/tune/Body.h"
 #include "tools/meshwork/tune/Bound.h"
+#include "tools/meshwork/tune/Sketch.h"
 #include "tools/meshwork/tune/StageMemory.h"
 #include "tools/meshwork/tune/Tables.h"
 
@@ -32,11 +33,20 @@ public:
   /// Quick: stages are as even as can be.
   double seconds(const Choice &choice, const Body &body);
   double bytes(const Choice &choice, const Body &body);
-  /// Where each layer keeps at least so many bytes for each microbatch.
-  double bytes(const Choice &choice, double keptOfLayer);
+  /// Where each layer keeps at least so many bytes for each microbatch, or
+  /// where the backward pass is split.
+  double bytes(const Choice &choice, double keptOfLayer, double splitKept);
+  /// What a layer keeps where the backward pass is split, as a sketch of such a
+  /// pipeline tells it; 0 where it does not.
+  double splitKept(const Choice &choice, const Sketch &sketch);
 
-  /// Of a pipeline: by its own table, which is simulated with balanced stages.
-  double simulated(const Choice &choice, const Body &body);
+  /// Of a pipeline: by its own table, which is simulated with the layers that
+  /// the compiler should find for its stages. Infinite where no layers fit.
+  ///   sketch  null: not known yet
+  double simulated(const Choice &choice, const Body &body,
+                   const Sketch *sketch = nullptr);
+  /// By its sketch, too; infinite where it does not fit.
+  double sketched(const Choice &choice, const Body &body, const Sketch &sketch);
 
 private:
   /// Seconds in which a stage moves what ranks with the same weights share.
@@ -53,15 +63,30 @@ private:
   double meanBackward(const Moved &moved, double computing,
                       double microbatches) const;
   double updateOf(const Choice &choice, const Moved &moved, double whole) const;
-  std::vector<OfLayer> ofStages(const Body &body, const StepTable &table) const;
+  using Layers = std::vector<int64_t>; // of virtual stages
+  std::vector<uint64_t> bytesOfRanks(const StepTable &table,
+                                     const StageMemory::Costs &costs,
+                                     const Sketch *sketch,
+                                     const Layers &layers) const;
+  std::optional<Layers> layersOf(const Choice &choice, const Body &body,
+                                 const StepTable &table,
+                                 const Sketch *sketch) const;
+  double ofLayers(const Choice &choice, const Body &body,
+                  const StepTable &table, const Layers &layers) const;
+  double unseen(const Choice &choice, const Body &body, const StepTable &table,
+                const Sketch &sketch, int64_t fewest) const;
+  std::vector<OfLayer> ofStages(const Body &body, const Layers &layers) const;
   schedules::Costs costsOf(const Choice &choice, const Body &body,
-                           const StepTable &table) const;
+                           const StepTable &table, const Layers &layers) const;
+  StageMemory::Costs bytesOf(const Choice &choice, const StepTable &table,
+                             double keptOfLayer, double splitKept,
+                             double otherBytes = 0) const;
   StageMemory memoryOf(const Choice &choice, const Body &body,
                        const StepTable &table) const;
   double ofFullest(const Choice &choice, const Body &body,
                    const StepTable &table) const;
   double updateOfStages(const Choice &choice, const Body &body,
-                        const StepTable &table) const;
+                        const StepTable &table, const Layers &layers) const;
   double collective(const cost::Times &times, double layers,
                     plan::CollectiveKind kind, double bytes,
                     const std::vector<uint32_t> &axes) const;

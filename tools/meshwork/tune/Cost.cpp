@@ -136,6 +136,9 @@ Compiled compileWith(const std::string &text, const spec::Spec &given,
     tellLists(plan, amongRanks(whole->machine, spec.numRanks(), ranks),
               compiled);
     compiled.storedBytes = storedBytes(*plan.programs()->Get(0));
+    for (const plan::Program *program : *plan.programs())
+      compiled.bytesOfRanks.push_back(program->arena_bytes() +
+                                      program->workspace_bytes_per_thread());
   }
   return compiled;
 }

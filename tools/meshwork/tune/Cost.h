@@ -5,6 +5,8 @@
 #include "tools/meshwork/tune/Costed.h"
 #include "tools/meshwork/tune/Facts.h"
 
+#include <set>
+
 namespace meshwork::tune {
 
 /// What the plan of a model should take. Says nothing on stderr.
@@ -13,16 +15,21 @@ Costed costOf(const std::string &text, const spec::Spec &spec);
 
 struct Compiled {
   Costed costed;
-  double forward = 0, backward = 0; // seconds of a microbatch; of one stage
-  double exposed = 0;               // of these, by what moves
-  double update = 0;                // seconds of a step
-  uint64_t storedBytes = 0;         // what always lives; of the first rank
+  double forward = 0, backward = 0;   // seconds of a microbatch; of one stage
+  double exposed = 0;                 // of these, by what moves
+  double update = 0;                  // seconds of a step
+  uint64_t storedBytes = 0;           // what always lives; of the first rank
+  std::vector<uint64_t> bytesOfRanks; // by coordinate along a pipeline
 };
 /// The same with more of it.
 ///   ranks  how many there are beside those of `spec`: the seconds of lists
 ///          are those of the slowest, which shares its node with others
 Compiled compileWith(const std::string &text, const spec::Spec &spec,
                      uint32_t ranks);
+
+/// The text with those layers alone; nothing where they cannot be cut out.
+std::optional<std::string> textWith(const std::string &text,
+                                    const std::set<size_t> &layers);
 
 /// Reads a model, in a child whose time and memory are bounded by the size of
 /// its text, and looks at one sequence of its step. Messages go to stderr; an

@@ -31,6 +31,9 @@ struct Facts {
   /// Elements of each parameter, and how many have as many.
   std::map<double, int64_t> sizes, sizesOfLayer; // the latter of the smallest
   double leastOfLayer = 0; // parameters of the smallest one
+  /// Parameters of no layer: what the first stage of a pipeline has, like
+  /// embeddings, and what the last one alone has, like a head that is not tied.
+  double ofFirstStage = 0, ofLastStage = 0;
   /// Model flops of each layer, of one sequence, with the head in the last one:
   /// what balances stages (passes/pipeline/Stages.h).
   std::vector<double> flopsOfLayers;

@@ -1,6 +1,7 @@
 #include "tools/meshwork/tune/Frontier.h"
 
 #include <algorithm>
+#include <set>
 
 namespace meshwork::tune {
 
@@ -51,12 +52,13 @@ double Frontier::boundOfBody(size_t which) {
 
 /// Of a choice of the body, by what other bodies tell of it.
 double Frontier::leastBytes(size_t which, size_t member) {
-  return ofBodies.bytes(choices[member], bodies.keptOfLayer(which));
+  return ofBodies.bytes(choices[member], bodies.keptOfLayer(which),
+                        bodies.splitKeptOfLayer(which));
 }
 
 Frontier::Next Frontier::ofBody(size_t which, double bound) {
   isStarted[which] = true;
-  return {true, which, bodies[which].body, bodies[which].global, bound};
+  return {Next::body, which, bodies[which].body, bodies[which].global, bound};
 }
 
 std::vector<Frontier::Next> Frontier::roots() {
@@ -64,6 +66,48 @@ std::vector<Frontier::Next> Frontier::roots() {
   for (size_t which : bodies.roots())
     all.push_back(ofBody(which, 0));
   return all;
+}
+
+/// Of the first bodies of each recompute, the longest pipeline of those that
+/// take little time: there what a layer needs once is least for a microbatch.
+std::vector<Frontier::Next> Frontier::rootSketches() {
+  std::vector<Next> all;
+  std::set<std::pair<uint32_t, std::string_view>> seen;
+  for (size_t which : bodies.roots()) {
+    const Choice &body = bodies[which].body;
+    if (!seen.insert({body.ep, body.recompute}).second)
+      continue;
+    std::optional<size_t> longest;
+    for (size_t member : bodies[which].members)
+      if (tellsOfSplit(choices[member]) &&
+          (!longest || choices[member].pp > choices[*longest].pp))
+        longest = member;
+    if (longest)
+      all.push_back({Next::splitSketch, *longest, choices[*longest]});
+  }
+  return all;
+}
+
+bool Frontier::tellsOfSplit(const Choice &choice) const {
+  return choice.schedule == "zb-h1" && choice.zeroStage <= 1 &&
+         choice.pp <= 8 && 4 * int64_t{choice.pp} <= facts.layers &&
+         isSketched(choice, facts);
+}
+
+void Frontier::noteSplit(size_t which, const Sketch &sketch) {
+  const Choice &choice = choices[which];
+  double kept =
+      sketch.status == Costed::done ? ofBodies.splitKept(choice, sketch) : 0;
+  if (kept > 0)
+    bodies.noteSplit(bodies.of(choice), kept);
+}
+
+/// What it is known to need by what was measured, of it and of others.
+Body Frontier::measuredBody(const Choice &choice) {
+  size_t which = bodies.of(choice);
+  Body body = *bodies[which].measured;
+  body.splitKept = bodies.splitKeptOfLayer(which);
+  return body;
 }
 
 /// A body takes a fraction of a choice, and tells of many.
@@ -74,7 +118,7 @@ std::optional<Frontier::Next> Frontier::next(double seconds) {
     return !nodes.empty() && nodes.top().bound < seconds;
   };
   while (isWanted(unknown) || isWanted(known)) {
-    if (isWanted(known) && !known.top().isTight) {
+    if (isWanted(known) && known.top().level == Node::ofBody) {
       tighten();
       continue; // It may not be wanted any more.
     }
@@ -106,27 +150,54 @@ Frontier::Next Frontier::nextChoice() {
   Node node = known.top();
   known.pop();
   const Choice &choice = choices[node.which];
-  return {false, node.which, choice, 0, node.bound, bytesOf(choice)};
+  return {node.level == Node::all ? Next::whole : Next::sketch,
+          node.which,
+          choice,
+          0,
+          node.bound,
+          bytesOf(choice)};
 }
 
-/// The schedule of the first choice may tell more than was known.
+/// The schedule of the first choice may tell more than was known, or its
+/// layers find no place.
 void Frontier::tighten() {
   Node node = known.top();
   known.pop();
   const Choice &choice = choices[node.which];
-  const Body &body = *bodies[bodies.of(choice)].measured;
-  known.push(
-      {std::max(node.bound, ofBodies.simulated(choice, body)), node.which});
+  Body body = measuredBody(choice);
+  bool isMore = isSketched(choice, facts);
+  push({std::max(node.bound, ofBodies.simulated(choice, body)), node.which,
+        isMore ? Node::simulated : Node::all});
+}
+
+/// What does not fit has no bound.
+void Frontier::push(const Node &node) {
+  if (node.bound == infinity)
+    ++numTooLarge;
+  else
+    known.push(node);
+}
+
+void Frontier::note(size_t which, double bound, const Sketch *sketch) {
+  const Choice &choice = choices[which];
+  Body body = measuredBody(choice);
+  bool isKnown = sketch && sketch->status == Costed::done &&
+                 sketch->bytes.size() == choice.pp;
+  double seconds = isKnown ? ofBodies.sketched(choice, body, *sketch) : 0;
+  push({std::max(bound, seconds), which});
 }
 
 double Frontier::bytesOf(const Choice &choice) {
-  const std::optional<Body> &body = bodies[bodies.of(choice)].measured;
-  return body ? ofBodies.bytes(choice, *body) : bounds.bytes(choice);
+  return bodies[bodies.of(choice)].measured
+             ? ofBodies.bytes(choice, measuredBody(choice))
+             : bounds.bytes(choice);
 }
 
 void Frontier::note(size_t which, const Body *measured) {
+  Body told = measured ? *measured : Body();
   if (measured)
-    bodies.note(which, *measured);
+    bodies.note(which, told);
+  told.splitKept = bodies.splitKeptOfLayer(which);
   if (measured && measured->status == Costed::refused)
     return; // What refuses it refuses its choices: heads, say.
   bool isKnown = measured && measured->status == Costed::done;
@@ -134,8 +205,8 @@ void Frontier::note(size_t which, const Body *measured) {
     const Choice &choice = choices[member];
     if (!isKnown)
       known.push({bounds.seconds(choice), member});
-    else if (fits(choice, ofBodies.bytes(choice, *measured)))
-      known.push({ofBodies.seconds(choice, *measured), member, choice.pp == 1});
+    else if (fits(choice, ofBodies.bytes(choice, told)))
+      known.push({ofBodies.seconds(choice, *measured), member, Node::ofBody});
   }
 }
 

@@ -31,10 +31,10 @@ public:
   /// To be called once.
   void add(Space &space);
 
-  /// What is compiled next: a body, or a choice as a whole.
+  /// What is compiled next: a body, or a choice with few layers or as a whole.
   struct Next {
-    bool isBody = false;
-    size_t which = 0; // body
+    enum Kind { body, splitSketch, sketch, whole } kind = whole;
+    size_t which = 0; // body, or choice
     Choice choice = {};
     uint32_t global = 0; // sequences of its step, of a body
     double bound = 0;    // seconds
@@ -45,8 +45,13 @@ public:
   std::optional<Next> next(double seconds);
   /// The bodies that tell most of others; to be compiled first.
   std::vector<Next> roots();
+  /// Likewise sketches that tell what split backward passes keep.
+  std::vector<Next> rootSketches();
+  void noteSplit(size_t choice, const Sketch &sketch);
   /// What was compiled, or null where it cannot be.
   void note(size_t body, const Body *measured);
+  /// The same of a sketch whose Next had this bound.
+  void note(size_t choice, double bound, const Sketch *sketch);
   size_t choicesOf(size_t body) const { return bodies[body].members.size(); }
   double secondsOf(const Choice &choice) const {
     return bounds.seconds(choice);
@@ -66,7 +71,8 @@ private:
   struct Node {
     double bound;
     size_t which;
-    bool isTight = true; // of a choice: its schedule has been simulated
+    /// Of a choice: what is known of it.
+    enum Level { ofBody, simulated, all } level = all;
     bool operator>(const Node &other) const {
       return std::tie(bound, which) > std::tie(other.bound, other.which);
     }
@@ -79,11 +85,14 @@ private:
   void add(const Choice &choice);
   bool fits(const Choice &choice, double bytes);
   double boundOfBody(size_t which);
+  bool tellsOfSplit(const Choice &choice) const;
+  Body measuredBody(const Choice &choice);
   double leastBytes(size_t which, size_t member);
   double bytesOf(const Choice &choice);
   std::optional<Next> nextBody();
   Next nextChoice();
   void tighten();
+  void push(const Node &node);
   Next ofBody(size_t which, double bound);
 
   const Facts &facts;

@@ -3,6 +3,7 @@
 #include "tools/meshwork/tune/Body.h"
 #include "tools/meshwork/tune/Costed.h"
 #include "tools/meshwork/tune/Facts.h"
+#include "tools/meshwork/tune/Sketch.h"
 #include "llvm/Support/raw_ostream.h"
 
 namespace meshwork::tune {
@@ -83,6 +84,8 @@ std::string toJson(const Facts &facts) {
                    {"sizes", arrayOf(facts.sizes)},
                    {"sizes_of_layer", arrayOf(facts.sizesOfLayer)},
                    {"least_of_layer", facts.leastOfLayer},
+                   {"of_first_stage", facts.ofFirstStage},
+                   {"of_last_stage", facts.ofLastStage},
                    {"flops_of_layers", json::Array(facts.flopsOfLayers)},
                    {"vocabulary", facts.vocabulary},
                    {"layers", facts.layers},
@@ -127,6 +130,8 @@ Facts factsFromJson(const std::string &text) {
   facts.sizes = sizesIn(object, "sizes");
   facts.sizesOfLayer = sizesIn(object, "sizes_of_layer");
   facts.leastOfLayer = number(object, "least_of_layer");
+  facts.ofFirstStage = number(object, "of_first_stage");
+  facts.ofLastStage = number(object, "of_last_stage");
   facts.flopsOfLayers = numbers(object, "flops_of_layers");
   facts.hasExperts = object.getBoolean("experts").value_or(false);
   facts.hasAttention = object.getBoolean("attention").value_or(false);
@@ -207,6 +212,22 @@ Body bodyFromJson(const std::string &text) {
   body.leastKept = number(object, "least_kept");
   body.otherBytes = number(object, "other_bytes");
   return body;
+}
+
+std::string toJson(const Sketch &sketch) {
+  return textOf(json::Object{{"status", static_cast<int>(sketch.status)},
+                             {"why", json::fixUTF8(sketch.why)},
+                             {"seconds", sketch.seconds},
+                             {"seconds_of_layer", sketch.secondsOfLayer},
+                             {"bytes", json::Array(sketch.bytes)},
+                             {"of_layer", json::Array(sketch.ofLayer)}});
+}
+
+Sketch sketchFromJson(const std::string &text) {
+  json::Object object = objectOf(text);
+  return {statusIn(object),          word(object, "why"),
+          number(object, "seconds"), number(object, "seconds_of_layer"),
+          numbers(object, "bytes"),  numbers(object, "of_layer")};
 }
 
 } // namespace meshwork::tune

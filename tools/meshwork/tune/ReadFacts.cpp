@@ -18,7 +18,27 @@
 using namespace mlir;
 
 namespace meshwork::tune {
+
+std::optional<std::string> textWith(const std::string &text,
+                                    const std::set<size_t> &layers) {
+  driver::Model model;
+  if (model.readText(text, "the model") != driver::ok)
+    return std::nullopt;
+  auto loss =
+      transformer::functionOf(model.module(), transformer::StepFunction::loss);
+  if (!loss || !verify::keepLayers(loss, layers))
+    return std::nullopt;
+  std::string shallow;
+  llvm::raw_string_ostream(shallow) << model.module();
+  return shallow;
+}
+
 namespace {
+
+double elementsOf(Operation *parameter) {
+  auto type = cast<RankedTensorType>(parameter->getResult(0).getType());
+  return static_cast<double>(type.getNumElements());
+}
 
 void countParameters(ModuleOp module, Facts &facts) {
   auto loss = transformer::functionOf(module, transformer::StepFunction::loss);
@@ -27,8 +47,7 @@ void countParameters(ModuleOp module, Facts &facts) {
   std::map<int64_t, double> ofLayers;
   std::map<int64_t, std::map<double, int64_t>> sizes;
   loss.walk([&](transformer::ParameterOp op) {
-    auto type = cast<RankedTensorType>(op->getResult(0).getType());
-    auto elements = static_cast<double>(type.getNumElements());
+    double elements = elementsOf(op);
     facts.parameters += elements;
     ++facts.sizes[elements];
     if (std::optional<int64_t> layer = transformer::layerOf(op)) {
@@ -44,13 +63,29 @@ void countParameters(ModuleOp module, Facts &facts) {
     }
 }
 
+/// Whether some forward op of the first layer, or of none, reads it.
+bool isInFirstStage(Operation *parameter, const pipeline::LayersOfOps &layers) {
+  return llvm::any_of(parameter->getUsers(), [&](Operation *user) {
+    return !layers.isInBackward(user) && layers.of(user).value_or(0) == 0;
+  });
+}
+
 /// Of a step of one sequence, after autodiff.
+void countStages(func::FuncOp microbatch, Facts &facts) {
+  pipeline::LayersOfOps layers(microbatch);
+  SmallVector<double> ofLayers = layers.flops();
+  facts.flopsOfLayers.assign(ofLayers.begin(), ofLayers.end());
+  for (Operation &op : microbatch.getBody().front())
+    if (isa<transformer::ParameterOp>(op) && !transformer::layerOf(&op))
+      (isInFirstStage(&op, layers) ? facts.ofFirstStage : facts.ofLastStage) +=
+          elementsOf(&op);
+}
+
 void countFlops(ModuleOp module, Facts &facts) {
   auto microbatch = transformer::microbatchOf(module);
   if (!microbatch)
     return;
-  SmallVector<double> ofLayers = pipeline::LayersOfOps(microbatch).flops();
-  facts.flopsOfLayers.assign(ofLayers.begin(), ofLayers.end());
+  countStages(microbatch, facts);
   microbatch.walk([&](transformer::FactorOpInterface op) {
     auto flops = static_cast<double>(op.getFlops());
     bool isAttention =
@@ -59,21 +94,6 @@ void countFlops(ModuleOp module, Facts &facts) {
     facts.hasAttention |= isAttention;
     facts.hasExperts |= isa<transformer::ExpertsOp>(*op);
   });
-}
-
-/// The text with those layers alone; nothing where they cannot be cut out.
-std::optional<std::string> textWith(const std::string &text,
-                                    const std::set<size_t> &layers) {
-  driver::Model model;
-  if (model.readText(text, "the model") != driver::ok)
-    return std::nullopt;
-  auto loss =
-      transformer::functionOf(model.module(), transformer::StepFunction::loss);
-  if (!loss || !verify::keepLayers(loss, layers))
-    return std::nullopt;
-  std::string shallow;
-  llvm::raw_string_ostream(shallow) << model.module();
-  return shallow;
 }
 
 /// Numbers of layers of one kind, the last of all before the others.

@@ -63,6 +63,7 @@ static json::Object objectOf(uint32_t ranks, const Found &found) {
                       {"choices", static_cast<int64_t>(found.choices)},
                       {"compiled", static_cast<int64_t>(found.compiled)},
                       {"bodies", static_cast<int64_t>(found.bodies)},
+                      {"sketches", static_cast<int64_t>(found.sketches)},
                       {"cached", static_cast<int64_t>(found.cached)},
                       {"too_slow", static_cast<int64_t>(found.tooSlow)},
                       {"too_large", static_cast<int64_t>(found.tooLarge)},

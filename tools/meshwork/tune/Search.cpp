@@ -33,8 +33,8 @@ public:
 
 private:
   struct Task {
-    enum Kind { ofBody, ofChoice, ofUsual } kind = ofChoice;
-    size_t which = 0; // body, or usual one
+    enum Kind { ofBody, ofSplit, ofSketch, ofChoice, ofUsual } kind = ofChoice;
+    size_t which = 0; // body, choice of the frontier, or usual one
     Choice choice = {};
     uint32_t global = 0; // sequences of a step
     double bound = 0, bytes = 0;
@@ -63,8 +63,9 @@ private:
         found.limit);
     frontier->add(space);
     found.choices = frontier->size();
-    for (const Frontier::Next &body : frontier->roots())
-      start(body);
+    for (const auto &first : {frontier->roots(), frontier->rootSketches()})
+      for (const Frontier::Next &next : first)
+        start(next);
     startUsual(cost::machineOf(plain).ranksPerNode);
   }
 
@@ -87,17 +88,32 @@ private:
   double mostSeconds() const { return best * (1 + options.within); }
 
   bool start(const Frontier::Next &next) {
-    if (!next.isBody && isUsual(next.choice))
+    bool isBody = next.kind == Frontier::Next::body;
+    if (!isBody && isUsual(next.choice))
       return false;
-    Task task{
-        next.isBody ? Task::ofBody : Task::ofChoice, next.which, next.choice,
-        next.isBody ? next.global : options.global,  next.bound, next.bytes};
+    Task task{kindOf(next), next.which,
+              next.choice,  isBody ? next.global : options.global,
+              next.bound,   next.bytes};
     std::string why = startTask(task);
-    if (!why.empty() && next.isBody) // Its choices tell why themselves.
+    if (!why.empty() && isBody) // Its choices tell why themselves.
       frontier->note(next.which, nullptr);
-    else if (!why.empty())
+    else if (!why.empty() && task.kind != Task::ofSplit)
       found.refused[why] += sameAs(next.choice);
     return why.empty();
+  }
+
+  static Task::Kind kindOf(const Frontier::Next &next) {
+    switch (next.kind) {
+    case Frontier::Next::body:
+      return Task::ofBody;
+    case Frontier::Next::splitSketch:
+      return Task::ofSplit;
+    case Frontier::Next::sketch:
+      return Task::ofSketch;
+    case Frontier::Next::whole:
+      break;
+    }
+    return Task::ofChoice;
   }
 
   /// Why it is not compiled; empty: it is.
@@ -112,18 +128,30 @@ private:
         return "interrupted";
     tasks.push_back(task);
     bool isStarted =
-        results.start(tasks.size() - 1, contentOf(isBody, *result.spec), [&] {
-          return isBody
-                     ? toJson(measureBody(facts, *result.spec, options.ranks))
-                     : toJson(costOf(facts.text, *result.spec));
-        });
+        results.start(tasks.size() - 1, contentOf(task.kind, *result.spec),
+                      [&] { return resultOf(task, *result.spec); });
     return isStarted ? "" : "no process for it";
   }
 
+  static bool isSketch(Task::Kind kind) {
+    return kind == Task::ofSplit || kind == Task::ofSketch;
+  }
+
+  std::string resultOf(const Task &task, const spec::Spec &spec) const {
+    if (task.kind == Task::ofBody)
+      return toJson(measureBody(facts, spec, options.ranks));
+    if (isSketch(task.kind))
+      return toJson(sketchOf(facts, task.choice, spec));
+    return toJson(costOf(facts.text, spec));
+  }
+
   /// All that a result depends on, beside the program.
-  std::string contentOf(bool isBody, const spec::Spec &spec) const {
-    return (isBody ? "body among " + std::to_string(options.ranks) : "spec") +
-           "\n" + specs.settledText(spec) + "\n" + facts.text;
+  std::string contentOf(Task::Kind kind, const spec::Spec &spec) const {
+    std::string what = kind == Task::ofBody
+                           ? "body among " + std::to_string(options.ranks)
+                       : isSketch(kind) ? "sketch"
+                                        : "spec";
+    return what + "\n" + specs.settledText(spec) + "\n" + facts.text;
   }
 
   static std::string firstError(const Diagnostics &diagnostics) {
@@ -178,7 +206,7 @@ private:
 
   void tryAlone(const Choice &choice) {
     if (!meter.isInterrupted())
-      start({false, 0, choice, 0, 0});
+      start({Frontier::Next::whole, 0, choice});
     while (!meter.isInterrupted() && !results.isIdle())
       noteOne();
   }
@@ -198,6 +226,8 @@ private:
     Task task = tasks[one->task];
     if (task.kind == Task::ofBody)
       noteBody(task.which, bodyFromJson(one->result));
+    else if (isSketch(task.kind))
+      noteSketch(task, sketchFromJson(one->result));
     else
       noteChoice(task, costedFromJson(one->result));
     tellProgress();
@@ -209,6 +239,14 @@ private:
     frontier->note(which, &body);
     if (body.status == Costed::refused)
       found.refused[body.why] += frontier->choicesOf(which);
+  }
+
+  void noteSketch(const Task &task, const Sketch &sketch) {
+    ++found.sketches;
+    if (task.kind == Task::ofSplit)
+      frontier->noteSplit(task.which, sketch);
+    else
+      frontier->note(task.which, task.bound, &sketch);
   }
 
   void noteChoice(const Task &task, const Costed &costed) {

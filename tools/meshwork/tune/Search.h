@@ -33,7 +33,8 @@ struct Found {
   std::vector<UsualRow> usual;
   std::map<std::string, size_t> refused; // choices, by the first error
   std::vector<std::string> broken;       // faults of the compiler
-  size_t choices = 0, tooLarge = 0, tooSlow = 0, compiled = 0, bodies = 0;
+  size_t choices = 0, tooLarge = 0, tooSlow = 0, compiled = 0, bodies = 0,
+         sketches = 0;
   size_t cached = 0; // of what was compiled: known from an earlier search
   /// Seconds that no choice is faster than: the least bound of all that were
   /// not compiled, or the best.

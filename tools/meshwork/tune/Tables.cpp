@@ -68,6 +68,52 @@ static double busiestOf(const schedules::Timeline &timeline) {
   return busiest;
 }
 
+double mostCopies(const BalancedTable &table, size_t rank,
+                  const std::vector<int64_t> &layers) {
+  std::vector<int32_t> alive(layers.size(), 0); // microbatches of each stage
+  double now = 0, most = 0;
+  for (const schedules::Action &action : table.table.ranks[rank]) {
+    double copies = static_cast<double>(layers[action.stage]) *
+                    table.copiesOfStage[action.stage];
+    if (action.kind == Kind::forward && ++alive[action.stage] == 1)
+      now += copies;
+    most = std::max(most, now);
+    bool isLast =
+        action.kind == Kind::backward || action.kind == Kind::weightGrad;
+    if (isLast && --alive[action.stage] == 0)
+      now -= copies;
+  }
+  return most;
+}
+
+/// One layer in each stage needs `most`. Where that is of all stages together,
+/// more layers need least in the stage that has the fewest copies.
+static Copies copiesOf(const BalancedTable &table, size_t rank) {
+  double all = 0, least = 0, stages = 0;
+  for (size_t stage = 0; stage < table.copiesOfStage.size(); ++stage) {
+    if (static_cast<size_t>(table.table.rankOf[stage]) != rank)
+      continue;
+    double own = table.copiesOfStage[stage];
+    least = stages == 0 ? own : std::min(least, own);
+    all += own;
+    ++stages;
+  }
+  std::vector<int64_t> one(table.copiesOfStage.size(), 1);
+  double most = mostCopies(table, rank, one);
+  double ofLayer = most == all ? least : 0;
+  return {most - stages * ofLayer, ofLayer, stages};
+}
+
+/// What LiveCount counts of each rank, and what follows from it.
+static void addCopies(BalancedTable &table) {
+  schedules::LiveCount live(table.table.rankOf.size());
+  for (const auto &rank : table.table.ranks)
+    live.ofRank(rank);
+  table.copiesOfStage = live.ofStages();
+  for (size_t rank = 0; rank < table.table.ranks.size(); ++rank)
+    table.copies.push_back(copiesOf(table, rank));
+}
+
 /// A gradient of weights takes as long as a forward pass, a whole backward
 /// pass as two.
 static void timeUnits(BalancedTable &table) {
@@ -93,9 +139,7 @@ std::unique_ptr<BalancedTable> Tables::make(const Choice &choice,
   made->table = *std::move(table);
   made->microbatches = microbatches;
   made->splitsBackward = splitBackward(made->table);
-  schedules::LiveCount live(made->table.rankOf.size());
-  for (const auto &rank : made->table.ranks)
-    made->kept.push_back(live.ofRank(rank));
+  addCopies(*made);
   shareLayers(*made);
   timeUnits(*made);
   return made;

@@ -11,19 +11,33 @@
 
 namespace meshwork::tune {
 
+/// What a rank has of all that a layer keeps for a microbatch, at its peak: so
+/// many copies in any case, and so many with each layer that it has. Each stage
+/// has a layer, and a copy for each microbatch that it ever has under way; all
+/// of its copies take memory while one of them is in use (lib/Plan).
+struct Copies {
+  double inAnyCase = 0, ofLayer = 0;
+  double stages = 0; // of the rank
+};
+
 /// The table of a schedule with balanced stages.
 struct BalancedTable {
   schedules::Table table;
   double microbatches = 1;
   bool splitsBackward = false; // has W
-  /// The most microbatches that each rank keeps, counted in virtual stages.
-  std::vector<int32_t> kept;
+  /// The most microbatches that each virtual stage has under way.
+  std::vector<int32_t> copiesOfStage;
+  std::vector<Copies> copies;  // of each rank
   std::vector<int64_t> layers; // of each virtual stage
   int64_t fewestLayers = 0;    // of a rank
   /// Of actions that take one second, or two for a whole backward pass: of all
   /// of them, and of the busiest rank. 0: they cannot run.
   double makespan = 0, busiest = 0;
 };
+
+/// Layers times their copies, of a rank at its peak, if stages have `layers`.
+double mostCopies(const BalancedTable &table, size_t rank,
+                  const std::vector<int64_t> &layers);
 
 /// The one of a step: of all its microbatches or, where there are many, of so
 /// many that more of them repeat what came before.

@@ -1,0 +1,85 @@
+#include "tools/meshwork/tune/Sketch.h"
+
+#include "tools/meshwork/tune/Cost.h"
+#include "tools/meshwork/tune/Tables.h"
+
+namespace meshwork::tune {
+namespace {
+
+Sketch begun(const Compiled &compiled) {
+  Sketch sketch{compiled.costed.status, compiled.costed.why,
+                compiled.costed.seconds};
+  sketch.bytes.assign(compiled.bytesOfRanks.begin(),
+                      compiled.bytesOfRanks.end());
+  return sketch;
+}
+
+/// By the same shallow models as a body.
+Sketch ofWeights(const Facts &facts, const spec::Spec &spec) {
+  Compiled few = compileWith(facts.shallow, spec, spec.numRanks());
+  Sketch sketch = begun(few);
+  for (const LayerKind &kind : facts.kinds) {
+    if (sketch.status != Costed::done)
+      break;
+    if (kind.deeper.empty())
+      continue;
+    Compiled more = compileWith(kind.deeper, spec, spec.numRanks());
+    if (more.costed.status != Costed::done)
+      return begun(more);
+    double left = static_cast<double>(kind.layers - kind.shallow) / layersMore;
+    sketch.seconds += left * (more.costed.seconds - few.costed.seconds);
+    for (size_t rank = 0; rank < sketch.bytes.size(); ++rank)
+      sketch.bytes[rank] +=
+          left * (static_cast<double>(more.bytesOfRanks[rank]) -
+                  static_cast<double>(few.bytesOfRanks[rank]));
+  }
+  return sketch;
+}
+
+/// So many layers in each stage, which are the last of the model.
+Compiled withStages(const Facts &facts, spec::Spec spec, size_t stages,
+                    size_t layers) {
+  std::set<size_t> last;
+  for (size_t i = 0; i < stages * layers; ++i)
+    last.insert(static_cast<size_t>(facts.layers) - 1 - i);
+  spec.pipeline.fittedLayers.assign(stages, static_cast<int64_t>(layers));
+  std::optional<std::string> text = textWith(facts.text, last);
+  return text ? compileWith(*text, spec, spec.numRanks()) : Compiled();
+}
+
+Sketch ofPipeline(const Facts &facts, const spec::Spec &spec, size_t stages) {
+  Compiled one = withStages(facts, spec, stages, 1);
+  Sketch sketch = begun(one);
+  sketch.ofLayer.assign(sketch.bytes.size(), 0);
+  bool isWorthMore = 4 * stages <= static_cast<size_t>(facts.layers);
+  if (sketch.status != Costed::done || !isWorthMore)
+    return sketch;
+  Compiled two = withStages(facts, spec, stages, 2);
+  if (two.costed.status != Costed::done)
+    return begun(two);
+  sketch.secondsOfLayer = two.costed.seconds - one.costed.seconds;
+  for (size_t rank = 0; rank < sketch.bytes.size(); ++rank)
+    sketch.ofLayer[rank] =
+        static_cast<double>(two.bytesOfRanks[rank]) - sketch.bytes[rank];
+  return sketch;
+}
+} // namespace
+
+/// Without a pipeline bodies tell enough, but where weights are gathered. With
+/// layers of several kinds a pipeline's stages differ.
+bool isSketched(const Choice &choice, const Facts &facts) {
+  if (facts.shallow.empty())
+    return false;
+  return choice.pp == 1
+             ? choice.zeroStage == 3
+             : facts.kinds.size() == 1 &&
+                   stagesOf(choice) < static_cast<uint64_t>(facts.layers);
+}
+
+Sketch sketchOf(const Facts &facts, const Choice &choice,
+                const spec::Spec &spec) {
+  return choice.pp == 1 ? ofWeights(facts, spec)
+                        : ofPipeline(facts, spec, stagesOf(choice));
+}
+
+} // namespace meshwork::tune
