@@ -110,21 +110,28 @@ Body Frontier::measuredBody(const Choice &choice) {
   return body;
 }
 
-/// A body takes a fraction of a choice, and tells of many.
-constexpr uint32_t bodiesAndChoice = 8;
+/// A body takes a fraction of a sketch, and that of a choice, and tells of
+/// more.
+constexpr uint32_t turns = 16, turnsToSketch = 4;
 
 std::optional<Frontier::Next> Frontier::next(double seconds) {
   auto isWanted = [&](const Nodes &nodes) {
     return !nodes.empty() && nodes.top().bound < seconds;
   };
-  while (isWanted(unknown) || isWanted(known)) {
+  while (isWanted(unknown) || isWanted(known) || isWanted(ready)) {
     if (isWanted(known) && known.top().level == Node::ofBody) {
       tighten();
       continue; // It may not be wanted any more.
     }
-    bool isChoice = isWanted(known) && (turn == 0 || !isWanted(unknown));
-    if (std::optional<Next> found = isChoice ? nextChoice() : nextBody()) {
-      turn = (turn + 1) % bodiesAndChoice;
+    bool isOnlyReady = !isWanted(unknown) && !isWanted(known);
+    bool isSketch =
+        isWanted(known) && (turn % turnsToSketch == 0 || !isWanted(unknown));
+    std::optional<Next> found = isWanted(ready) && (turn == 0 || isOnlyReady)
+                                    ? nextChoice(ready)
+                                : isSketch ? nextChoice(known)
+                                           : nextBody();
+    if (found) {
+      turn = (turn + 1) % turns;
       return found;
     }
   }
@@ -146,9 +153,9 @@ std::optional<Frontier::Next> Frontier::nextBody() {
   return std::nullopt;
 }
 
-Frontier::Next Frontier::nextChoice() {
-  Node node = known.top();
-  known.pop();
+Frontier::Next Frontier::nextChoice(Nodes &nodes) {
+  Node node = nodes.top();
+  nodes.pop();
   const Choice &choice = choices[node.which];
   return {node.level == Node::all ? Next::whole : Next::sketch,
           node.which,
@@ -175,7 +182,7 @@ void Frontier::push(const Node &node) {
   if (node.bound == infinity)
     ++numTooLarge;
   else
-    known.push(node);
+    (node.level == Node::all ? ready : known).push(node);
 }
 
 void Frontier::note(size_t which, double bound, const Sketch *sketch) {
@@ -204,7 +211,7 @@ void Frontier::note(size_t which, const Body *measured) {
   for (size_t member : bodies[which].members) {
     const Choice &choice = choices[member];
     if (!isKnown)
-      known.push({bounds.seconds(choice), member});
+      ready.push({bounds.seconds(choice), member});
     else if (fits(choice, ofBodies.bytes(choice, told)))
       known.push({ofBodies.seconds(choice, *measured), member, Node::ofBody});
   }
@@ -212,7 +219,7 @@ void Frontier::note(size_t which, const Body *measured) {
 
 std::pair<size_t, double> Frontier::left() const {
   std::pair<size_t, double> all{0, infinity};
-  for (const Nodes *nodes : {&unknown, &known})
+  for (const Nodes *nodes : {&unknown, &known, &ready})
     for (const Node &node : nodes->all()) {
       all.first += nodes == &unknown ? choicesOf(node.which) : 1;
       all.second = std::min(all.second, node.bound);

@@ -90,7 +90,7 @@ private:
   double leastBytes(size_t which, size_t member);
   double bytesOf(const Choice &choice);
   std::optional<Next> nextBody();
-  Next nextChoice();
+  Next nextChoice(Nodes &nodes);
   void tighten();
   void push(const Node &node);
   Next ofBody(size_t which, double bound);
@@ -104,6 +104,7 @@ private:
   Bodies bodies;
   std::vector<bool> isStarted; // by body
   Nodes unknown, known;        // bodies; choices whose body is known
+  Nodes ready;                 // choices of which only a whole plan tells more
   uint32_t turn = 0;
   size_t count = 0, numTooLarge = 0, countUnlayered = 0;
   double leastTooLarge = infinity; // bytes of leastLarge
