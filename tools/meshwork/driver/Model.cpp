@@ -43,13 +43,23 @@ int Model::importConfig(const std::string &json, const std::string &name,
     llvm::errs() << textOf(result.diagnostics);
   if (!result.model)
     return badData;
-  int code = readText(std::move(*result.model), name);
+  int code = parse(std::move(*result.model), name);
   if (code == ok)
     places.emplace(*parsed, name);
   return code;
 }
 
 int Model::readText(std::string text, const std::string &name) {
+  if (int code = parse(std::move(text), name); code != ok)
+    return code;
+  // Aliases of aliases are small until they are printed, as a message or a
+  // dump may do at any time from here on. An imported model has no aliases.
+  llvm::raw_null_ostream nowhere;
+  parsed->print(nowhere);
+  return ok;
+}
+
+int Model::parse(std::string text, const std::string &name) {
   source = std::move(text);
   std::optional<std::string> why = analysis::whyNotParsed(source);
   if (isBytecode(llvm::MemoryBufferRef(source, name)))
@@ -61,10 +71,6 @@ int Model::readText(std::string text, const std::string &name) {
   parsed = parseSourceFile<ModuleOp>(sources, &context);
   if (!parsed)
     return badData;
-  // Aliases of aliases are small until they are printed, as a message or a
-  // dump may do at any time from here on.
-  llvm::raw_null_ostream nowhere;
-  parsed->print(nowhere);
   findVocabulary();
   return ok;
 }

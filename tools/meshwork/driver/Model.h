@@ -41,6 +41,7 @@ public:
   uint32_t vocabulary() const { return numTokens; }
 
 private:
+  int parse(std::string text, const std::string &name);
   void findVocabulary();
 
   mlir::MLIRContext context;
