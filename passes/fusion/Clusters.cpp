@@ -98,14 +98,14 @@ bool Clustering::worthStoring(
         return kernels.lookup(user) == own;
       }))
     return false;
-  FailureOr<Cone> cone = trace(value);
+  FailureOr<const Cone *> cone = coneOf(value);
   if (failed(cone))
     return true;
   int64_t size = tensorType(value).getNumElements();
   auto isLarge = [&](Value leaf) {
     return tensorType(leaf).getNumElements() * 4 >= size;
   };
-  return size > 1 && llvm::count_if(cone->leaves, isLarge) >= 2;
+  return size > 1 && llvm::count_if((*cone)->leaves, isLarge) >= 2;
 }
 
 void Clustering::storeShared(ArrayRef<Operation *> order) {
@@ -185,8 +185,7 @@ static Value reducedForCopy(const Cone &cone) {
 /// What `root` is computed from and is not stored yet, if anything.
 Value Clustering::operandToStore(Value root) {
   for (Value operand : root.getDefiningOp()->getOperands())
-    if (isFusible(operand.getDefiningOp()) && !stored.contains(operand) &&
-        !clusterOf.contains(operand))
+    if (isFusible(operand.getDefiningOp()) && !stored.contains(operand))
       return operand;
   return nullptr;
 }
@@ -202,9 +201,7 @@ FailureOr<Cone> Clustering::trace(Value root) {
     while (!work.empty() && !border) {
       Value value = work.pop_back_val();
       Operation *op = value.getDefiningOp();
-      bool isLeaf =
-          value != root && (!isFusible(op) || stored.contains(value) ||
-                            clusterOf.contains(value));
+      bool isLeaf = value != root && (stored.contains(value) || !isFusible(op));
       if (isLeaf) {
         cone.leaves.insert(value);
         if (cone.leaves.size() > maxLeaves)
@@ -233,6 +230,29 @@ FailureOr<Cone> Clustering::trace(Value root) {
       return failure();
     stored.insert(border);
   }
+}
+
+/// Whether the values inside `cone` are still computed, not loaded.
+bool Clustering::isWhole(const Cone &cone) const {
+  return llvm::all_of(cone.members, [&](Operation *op) {
+    return llvm::all_of(op->getOperands(), [&](Value operand) {
+      return !stored.contains(operand) || cone.leaves.contains(operand);
+    });
+  });
+}
+
+/// Values are stored, and never taken back, so a cone stays as it was traced
+/// until one inside it is.
+FailureOr<const Cone *> Clustering::coneOf(Value root) {
+  auto known = cones.find(root);
+  if (known != cones.end() && isWhole(*known->second))
+    return known->second.get();
+  FailureOr<Cone> cone = trace(root);
+  if (failed(cone))
+    return failure();
+  auto &entry = cones[root];
+  entry = std::make_unique<Cone>(std::move(*cone));
+  return entry.get();
 }
 
 static bool isMaximumOfAll(Operation *op) {
@@ -330,7 +350,7 @@ LogicalResult Clustering::placeAll(ArrayRef<Operation *> order) {
     known = stored.size();
     for (Operation *op : order)
       for (OpResult result : op->getResults())
-        if (stored.contains(result) && failed(trace(result)))
+        if (stored.contains(result) && failed(coneOf(result)))
           return op->emitOpError("has no kernel form: its reduction is over "
                                  "neither leading nor trailing dims");
   }
@@ -338,10 +358,10 @@ LogicalResult Clustering::placeAll(ArrayRef<Operation *> order) {
   for (Operation *op : order)
     for (OpResult result : op->getResults())
       if (stored.contains(result)) {
-        FailureOr<Cone> cone = trace(result);
+        FailureOr<const Cone *> cone = coneOf(result);
         if (failed(cone))
           return failure();
-        place(*cone);
+        place(**cone);
       }
   return success();
 }

@@ -61,6 +61,8 @@ private:
           &kernels);
   ::mlir::LogicalResult placeAll(::llvm::ArrayRef<::mlir::Operation *> order);
   ::mlir::FailureOr<Cone> trace(::mlir::Value root);
+  ::mlir::FailureOr<const Cone *> coneOf(::mlir::Value root);
+  bool isWhole(const Cone &cone) const;
   ::mlir::Value operandToStore(::mlir::Value root);
   bool addMember(Cone &cone, ::mlir::Operation *op);
   void place(const Cone &cone);
@@ -74,6 +76,7 @@ private:
   ::llvm::DenseMap<::mlir::Operation *, int64_t>
       notBefore; // op that must not run earlier -> the anchor before it
   ::llvm::SetVector<::mlir::Value> stored;
+  ::llvm::DenseMap<::mlir::Value, std::unique_ptr<Cone>> cones; // by root
   ::llvm::DenseMap<::mlir::Value, int64_t> clusterOf; // stored value -> cluster
 };
 
