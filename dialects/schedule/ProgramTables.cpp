@@ -42,6 +42,16 @@ std::unique_ptr<plan::ProgramT> ProgramTables::buildWithWaits() {
   return std::move(table);
 }
 
+std::unique_ptr<plan::ProgramT> ProgramTables::buildViews() {
+  addBuffers();
+  program.walk([&](InstructionOpInterface op) {
+    for (OperandRange values : {op.getReads(), op.getWrites()})
+      for (Value value : values)
+        view(value);
+  });
+  return std::move(table);
+}
+
 void ProgramTables::addAll() {
   table->arena_bytes = program.getArenaBytes().value_or(0);
   table->host_bytes = program.getHostBytes().value_or(0);
@@ -80,6 +90,16 @@ uint32_t ProgramTables::view(Value value) {
 }
 
 uint32_t ProgramTables::addView(ViewOp op) {
+  auto [known, isNew] = said.try_emplace(
+      SaidOfView(op.getBuffer(), op.getType(), op.getOffsetAttr(),
+                 op.getShiftsAttr(), op.getAdvancesAttr(), op.getUpdatedAttr()),
+      0);
+  if (isNew)
+    known->second = addSaid(op);
+  return known->second;
+}
+
+uint32_t ProgramTables::addSaid(ViewOp op) {
   MemRefType type = op.getType();
   auto entry = std::make_unique<plan::ViewT>();
   int64_t unused;
@@ -394,11 +414,12 @@ std::vector<std::unique_ptr<plan::AxisT>> meshTable(Operation *op) {
   return axes;
 }
 
-PackedProgram::PackedProgram(ProgramOp program)
+PackedProgram::PackedProgram(ProgramOp program, Part part)
     : axes(axisNumbers(program)), tables(program, noKernels, axes) {
   plan::PlanT plan;
   plan.mesh = meshTable(program);
-  plan.programs.push_back(tables.buildWithWaits());
+  plan.programs.push_back(part == Part::all ? tables.buildWithWaits()
+                                            : tables.buildViews());
   flatbuffers::FlatBufferBuilder builder(1 << 16);
   builder.Finish(plan::Plan::Pack(builder, &plan));
   bytes = builder.Release();

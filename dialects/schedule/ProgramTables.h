@@ -32,6 +32,8 @@ public:
   std::unique_ptr<plan::ProgramT> build();
   /// And views of what waits wait for, which are no part of a wait's table.
   std::unique_ptr<plan::ProgramT> buildWithWaits();
+  /// Buffers, and the views of instructions, without what these do.
+  std::unique_ptr<plan::ProgramT> buildViews();
   /// The number of a view, `noView` of none, and of mesh axes. After `build`
   /// of views that the program has.
   uint32_t view(mlir::Value value);
@@ -55,6 +57,7 @@ private:
   void addAll();
   void addBuffers();
   uint32_t addView(ViewOp op);
+  uint32_t addSaid(ViewOp op);
   void addSplit(mesh::DimShardingAttr split, std::vector<uint32_t> &to,
                 std::vector<plan::Layout> &layouts);
   std::unique_ptr<plan::StateT> stateOf(StateAttr state, mlir::Value view);
@@ -70,7 +73,13 @@ private:
   const llvm::StringMap<uint32_t> &axes;
   std::unique_ptr<plan::ProgramT> table;
   llvm::DenseMap<mlir::Value, uint32_t> buffers;
-  llvm::DenseMap<mlir::Value, uint32_t> numbers;  // of views
+  llvm::DenseMap<mlir::Value, uint32_t> numbers; // of views
+  /// Found first: most views are equal to an earlier one in all attributes.
+  /// Others say the same in another type, as without a layout.
+  using SaidOfView =
+      std::tuple<mlir::Value, mlir::Type, mlir::Attribute, mlir::Attribute,
+                 mlir::Attribute, mlir::Attribute>;
+  llvm::DenseMap<SaidOfView, uint32_t> said;
   std::map<std::vector<int64_t>, uint32_t> views; // by what they say
   bool isExact = true;
 };
@@ -84,7 +93,9 @@ std::vector<std::unique_ptr<plan::AxisT>> meshTable(mlir::Operation *op);
 /// A program as lib/Plan reads it, in a plan with its mesh and nothing else.
 class PackedProgram {
 public:
-  explicit PackedProgram(ProgramOp program);
+  enum class Part { all, views };
+  /// Of `views`: as buildViews() has them, in half the time.
+  explicit PackedProgram(ProgramOp program, Part part = Part::all);
   const plan::Plan &plan() const { return *plan::GetPlan(bytes.data()); }
   const plan::Program &operator*() const { return *plan().programs()->Get(0); }
   /// Of a view that an instruction of the program has, as it was packed.
