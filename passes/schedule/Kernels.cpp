@@ -2,6 +2,7 @@
 #include "passes/schedule/Kernels.h"
 
 #include "dialects/transformer/Facts.h"
+#include "passes/codegen/KernelEmitter.h"
 
 using namespace mlir;
 
@@ -100,16 +101,18 @@ static func::FuncOp buildKernel(ModuleOp module, transformer::FusedOp op,
   return function;
 }
 
-FlatSymbolRefAttr Kernels::add(transformer::FusedOp op,
-                               ArrayRef<Place> places) {
+Kernel Kernels::add(transformer::FusedOp op, ArrayRef<Place> places) {
   Builder builder(module.getContext());
   ArrayAttr strides = stridesOf(builder, places);
   auto [entry, isNew] = known.try_emplace(Identity(op, strides).take());
+  Kernel &kernel = entry->second;
   if (isNew) {
-    entry->second = buildKernel(module, op, strides);
-    entry->second.setName(("kernel_" + Twine(known.size() - 1)).str());
+    kernel = {buildKernel(module, op, strides),
+              static_cast<int64_t>(codegen::countFlops(op)),
+              static_cast<int64_t>(codegen::countItems(op))};
+    kernel.function.setName(("kernel_" + Twine(known.size() - 1)).str());
   }
-  return FlatSymbolRefAttr::get(module.getContext(), entry->second.getName());
+  return kernel;
 }
 
 } // namespace meshwork::schedule

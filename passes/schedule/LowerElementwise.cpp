@@ -1,5 +1,4 @@
 // Clusters of elementwise ops, and the state that they assign.
-#include "passes/codegen/KernelEmitter.h"
 #include "passes/schedule/LoweringKinds.h"
 
 using namespace mlir;
@@ -20,11 +19,11 @@ static LogicalResult emit(FusedOp op, Lowering &to) {
     places.push_back(*place);
     views.push_back(builder.view(op.getLoc(), *place));
   }
-  LaunchOp::create(builder, op.getLoc(), builder.sourceOf(op),
-                   builder.i64(codegen::countFlops(op)),
-                   builder.i64(bytesOfValues(op)), to.kernels.add(op, places),
-                   builder.i64(codegen::countItems(op)),
-                   builder.i64(op.getNumResults()), views);
+  Kernel kernel = to.kernels.add(op, places);
+  LaunchOp::create(
+      builder, op.getLoc(), builder.sourceOf(op), builder.i64(kernel.flops),
+      builder.i64(bytesOfValues(op)), FlatSymbolRefAttr::get(kernel.function),
+      builder.i64(kernel.items), builder.i64(op.getNumResults()), views);
   return success();
 }
 

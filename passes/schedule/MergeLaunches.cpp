@@ -8,6 +8,7 @@
 #include "passes/schedule/Kernels.h"
 #include "passes/schedule/LaunchGroups.h"
 #include "passes/schedule/Passes.h"
+#include <map>
 
 using namespace mlir;
 namespace meshwork::schedule {
@@ -52,18 +53,17 @@ public:
     return known->second;
   }
 
-  /// `function`, or the one that is equal to it; its name is `prefix` and a
-  /// number.
-  func::FuncOp add(func::FuncOp function, StringRef prefix) {
-    std::string text;
-    llvm::raw_string_ostream stream(text);
-    function.print(stream, OpPrintingFlags().useLocalScope());
-    auto [entry, isNew] = known.try_emplace(text, function);
-    if (isNew)
+  /// The function that consists of `words`, which `build` makes if it is the
+  /// first; its name is `prefix` and a number. Types, attributes and functions
+  /// are unique, so their addresses stand for them.
+  func::FuncOp of(const std::vector<uintptr_t> &words, StringRef prefix,
+                  function_ref<func::FuncOp()> build) {
+    func::FuncOp &function = known[words];
+    if (!function) {
+      function = build();
       function.setName((prefix + Twine(numbers[prefix]++)).str());
-    else
-      function.erase();
-    return entry->second;
+    }
+    return function;
   }
 
   /// The kernel of a fill: a cluster that reads nothing.
@@ -71,25 +71,15 @@ public:
     auto memory = cast<MemRefType>(op.getDst().getType());
     MLIRContext *context = module.getContext();
     auto element = transformer::DimsAttr::get(context, {"element"});
-    auto none = transformer::DimsAttr::get(context, ArrayRef<StringAttr>());
     auto type = transformer::namedType(memory.getShape(), element,
                                        memory.getElementType());
-    ImplicitLocOpBuilder b(op.getLoc(), context);
-    func::FuncOp function = begin(b, {}, type);
-    function->setAttr(stridesName,
-                      b.getArrayAttr({b.getDenseI64ArrayAttr({1})}));
-    auto fused = transformer::FusedOp::create(b, TypeRange{type}, ValueRange(),
-                                              none, element);
-    func::ReturnOp::create(b, fused->getResults());
-    b.setInsertionPointToEnd(&fused.getBody().emplaceBlock());
-    Value filled = transformer::buildMap(
-        b, b.getLoc(), type, {},
-        [&](ImplicitLocOpBuilder &inner, ValueRange) -> Value {
-          return arith::ConstantOp::create(
-              inner, inner.getFloatAttr(inner.getF32Type(), op.getValue()));
-        });
-    transformer::YieldOp::create(b, filled);
-    return add(function, "filled_");
+    FloatAttr value = FloatAttr::get(Float32Type::get(context), op.getValue());
+    return of({wordOf(type), wordOf(value)}, "filled_",
+              [&] { return buildFill(op.getLoc(), type, value); });
+  }
+
+  static uintptr_t wordOf(auto unique) {
+    return reinterpret_cast<uintptr_t>(unique.getAsOpaquePointer());
   }
 
   /// A function at the end of the module, with `b` in it.
@@ -104,14 +94,36 @@ public:
   }
 
 private:
+  func::FuncOp buildFill(mlir::Location loc, RankedTensorType type,
+                         FloatAttr value) {
+    MLIRContext *context = module.getContext();
+    auto none = transformer::DimsAttr::get(context, ArrayRef<StringAttr>());
+    ImplicitLocOpBuilder b(loc, context);
+    func::FuncOp function = begin(b, {}, type);
+    function->setAttr(stridesName,
+                      b.getArrayAttr({b.getDenseI64ArrayAttr({1})}));
+    auto fused = transformer::FusedOp::create(b, TypeRange{type}, ValueRange(),
+                                              none, transformer::dimsOf(type));
+    func::ReturnOp::create(b, fused->getResults());
+    b.setInsertionPointToEnd(&fused.getBody().emplaceBlock());
+    Value filled = transformer::buildMap(
+        b, b.getLoc(), type, {},
+        [&](ImplicitLocOpBuilder &inner, ValueRange) -> Value {
+          return arith::ConstantOp::create(inner, value);
+        });
+    transformer::YieldOp::create(b, filled);
+    return function;
+  }
+
   static bool overChunks(transformer::ReduceOp op) {
     return op.getDims() == transformer::chunkDims(op.getContext());
   }
 
   ModuleOp module;
-  llvm::StringMap<func::FuncOp> known, named; // by text; by name
-  llvm::StringMap<int64_t> numbers, streams;  // by prefix; by name
-  llvm::StringMap<bool> sums;                 // by name
+  std::map<std::vector<uintptr_t>, func::FuncOp> known; // by what it is
+  llvm::StringMap<func::FuncOp> named;                  // by name
+  llvm::StringMap<int64_t> numbers, streams;            // by prefix; by name
+  llvm::StringMap<bool> sums;                           // by name
 };
 
 /// A launch or fill as a part of a merged one.
@@ -132,7 +144,6 @@ public:
                           }))) {}
 
   /// Adds the launch; the members are still there.
-
   void run() {
     for (Operation *op : members)
       addPart(op);
@@ -148,7 +159,7 @@ public:
         views.push_back(view);
         results.push_back(type);
       }
-    launch(build());
+    launch(functions.of(words(), "merged_", [&] { return build(); }));
   }
 
 private:
@@ -189,7 +200,20 @@ private:
           func::CallOp::create(b, part.kernel, operands).getResults());
     }
     func::ReturnOp::create(b, returned);
-    return functions.add(function, "merged_");
+    return function;
+  }
+
+  /// Kernels say what their parts return; every list begins with its length.
+  std::vector<uintptr_t> words() const {
+    std::vector<uintptr_t> found = {inputs.size()};
+    for (Type input : inputs)
+      found.push_back(Functions::wordOf(input));
+    for (const Part &part : parts) {
+      found.push_back(Functions::wordOf(part.kernel));
+      found.push_back(part.reads.size());
+      llvm::append_range(found, part.reads);
+    }
+    return found;
   }
 
   void launch(func::FuncOp function) {
@@ -247,7 +271,7 @@ struct MergeLaunchesPass : impl::MergeLaunchesPassBase<MergeLaunchesPass> {
 
 private:
   LogicalResult mergeProgram(ProgramOp program, Functions &functions) {
-    PackedProgram tables(program);
+    PackedProgram tables(program, PackedProgram::Part::views);
     FailureOr<Uses> uses = Uses::of(program, tables);
     if (failed(uses))
       return failure();
