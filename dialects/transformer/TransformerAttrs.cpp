@@ -1,7 +1,6 @@
 // Dim names, and what follows from them for types and factors.
 #include "dialects/transformer/Transformer.h"
 #include "mlir/IR/DialectImplementation.h"
-#include "llvm/ADT/MapVector.h"
 #include "llvm/ADT/TypeSwitch.h"
 #include "llvm/Support/xxhash.h"
 
@@ -192,18 +191,23 @@ uint32_t randomStream(StringRef name) {
 //===-- Factors -------------------------------------------------------------//
 
 SmallVector<Factor> factorsFromNames(Operation *op) {
-  llvm::MapVector<StringRef, Factor> factors;
+  SmallVector<Factor> factors; // Few: a search beats a map of them.
   unsigned numOperands = op->getNumOperands(), numResults = op->getNumResults();
+  auto factorOf = [&](StringRef name, int64_t size) -> Factor & {
+    auto *known = llvm::find_if(
+        factors, [&](const Factor &factor) { return factor.name == name; });
+    return known != factors.end() ? *known
+                                  : factors.emplace_back(Factor{
+                                        name, size, Factor::reduction,
+                                        SmallVector<int64_t>(numOperands, -1),
+                                        SmallVector<int64_t>(numResults, -1)});
+  };
   auto visit = [&](Value value, unsigned index, bool isResult) {
     auto type = dyn_cast<RankedTensorType>(value.getType());
     if (!type)
       return;
     for (auto [position, name] : llvm::enumerate(dimsOf(type).getNames())) {
-      Factor &factor = factors[name.getValue()];
-      if (factor.operandDims.empty() && factor.resultDims.empty())
-        factor = {name.getValue(), type.getDimSize(position), Factor::reduction,
-                  SmallVector<int64_t>(numOperands, -1),
-                  SmallVector<int64_t>(numResults, -1)};
+      Factor &factor = factorOf(name.getValue(), type.getDimSize(position));
       (isResult ? factor.resultDims : factor.operandDims)[index] = position;
       if (isResult)
         factor.kind = Factor::parallel;
@@ -214,7 +218,7 @@ SmallVector<Factor> factorsFromNames(Operation *op) {
     visit(value, i, true);
   for (auto [i, value] : llvm::enumerate(op->getOperands()))
     visit(value, i, false);
-  return llvm::map_to_vector(factors, [](auto &entry) { return entry.second; });
+  return factors;
 }
 
 uint64_t bytesOfType(Type type) {

@@ -37,6 +37,12 @@ Axes merge(ArrayRef<std::pair<Axes, Strength>> lists, bool aggressive) {
           best.begin());
   return best;
 }
+
+bool splits(const Proposal &proposal) {
+  return proposal.dims && llvm::any_of(*proposal.dims, [](const Axes &axes) {
+           return !axes.empty();
+         });
+}
 } // namespace
 
 FactorTable::FactorTable(Operation *op) : operands(op->getNumOperands()) {
@@ -81,31 +87,41 @@ std::vector<Axes> FactorTable::project(const Mesh &mesh, unsigned tensor,
 std::vector<Axes> FactorTable::decide(const Mesh &mesh,
                                       ArrayRef<Proposal> proposals,
                                       bool aggressive) const {
+  std::vector<Axes> result(all.size());
+  if (llvm::none_of(proposals, splits))
+    return result;
   std::vector<std::vector<Axes>> projected(proposals.size());
-  std::map<std::pair<AxisId, size_t>, Strength>
-      strengths; // of an axis on a factor
+  // By axis, and then by factor.
+  SmallVector<Strength> strengths(mesh.axes.size() * all.size());
+  auto strengthOf = [&](AxisId axis, size_t factor) -> Strength & {
+    return strengths[axis * all.size() + factor];
+  };
   for (auto [t, proposal] : llvm::enumerate(proposals)) {
     if (!proposal.dims)
       continue;
     projected[t] = project(mesh, t, *proposal.dims);
+    if (!splits(proposal))
+      continue;
+    uint64_t bytes = bytesOfType(tensors[t].getType());
     for (auto [f, axes] : llvm::enumerate(projected[t]))
       for (AxisId axis : axes) {
-        Strength &strength = strengths[{axis, f}];
+        Strength &strength = strengthOf(axis, f);
         strength.parameters += proposal.isParameter;
         ++strength.tensors;
-        strength.bytes += bytesOfType(tensors[t].getType());
+        strength.bytes += bytes;
       }
   }
-  std::map<AxisId, size_t> winner;
-  for (const auto &[key, strength] : strengths) {
-    if (all[key.second].kind == Factor::whole ||
-        all[key.second].kind == Factor::exchanged)
-      continue;
-    auto [known, isNew] = winner.try_emplace(key.first, key.second);
-    if (!isNew && strengths[{key.first, known->second}] < strength)
-      known->second = key.second;
-  }
-  std::vector<Axes> result(all.size());
+  SmallVector<size_t> winner(mesh.axes.size(), all.size()); // by axis
+  for (AxisId axis = 0; axis < mesh.axes.size(); ++axis)
+    for (size_t f = 0; f < all.size(); ++f) {
+      const Strength &strength = strengthOf(axis, f);
+      if (strength.tensors == 0 || all[f].kind == Factor::whole ||
+          all[f].kind == Factor::exchanged)
+        continue;
+      size_t &known = winner[axis];
+      if (known == all.size() || strengthOf(axis, known) < strength)
+        known = f;
+    }
   for (size_t f = 0; f < all.size(); ++f) {
     if (all[f].kind == Factor::whole)
       continue;
@@ -113,13 +129,13 @@ std::vector<Axes> FactorTable::decide(const Mesh &mesh,
     for (auto [t, proposal] : llvm::enumerate(proposals)) {
       if (!proposal.dims || dimOf(t, all[f]) < 0)
         continue;
-      Axes axes = projected[t][f];
+      Axes &axes = projected[t][f];
       auto lost = llvm::find_if(axes, [&](AxisId axis) {
-        return all[f].kind != Factor::exchanged && winner.at(axis) != f;
+        return all[f].kind != Factor::exchanged && winner[axis] != f;
       });
       axes.erase(lost, axes.end());
-      lists.emplace_back(axes,
-                         axes.empty() ? Strength() : strengths[{axes[0], f}]);
+      Strength strength = axes.empty() ? Strength() : strengthOf(axes[0], f);
+      lists.emplace_back(std::move(axes), strength);
     }
     result[f] = merge(lists, aggressive);
   }

@@ -20,6 +20,7 @@ public:
 
   unsigned numTensors() const { return tensors.size(); }
   ::mlir::Value tensor(unsigned i) const { return tensors[i]; }
+  ::llvm::ArrayRef<::mlir::Value> values() const { return tensors; }
   unsigned numOperands() const { return operands; }
   ::llvm::ArrayRef<transformer::Factor> factors() const { return all; }
 

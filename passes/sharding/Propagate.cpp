@@ -137,15 +137,7 @@ private:
     if (!stale.erase(op))
       return false;
     FactorTable &table = tableOf(op);
-    std::vector<std::vector<Axes>> dims(table.numTensors());
-    SmallVector<Proposal> proposals;
-    for (unsigned t = 0; t < table.numTensors(); ++t) {
-      Value value = table.tensor(t);
-      for (const DimState &dim : states[value])
-        dims[t].push_back(dim.priority <= level ? dim.axes : Axes());
-      proposals.push_back({&dims[t], parameters.contains(value) ||
-                                         ofParameters.contains(value)});
-    }
+    SmallVector<Proposal> proposals = proposalsOf(table, level);
     std::vector<Axes> decided = table.decide(mesh, proposals, aggressive);
     bool changed = false;
     for (unsigned t = 0; t < table.numTensors(); ++t)
@@ -154,6 +146,26 @@ private:
                           return causeOf(op, t, dim, axis, proposals);
                         });
     return changed;
+  }
+
+  /// They stand in `lies` until the next op's do: most visits change nothing,
+  /// and would spend their time on memory.
+  SmallVector<Proposal> proposalsOf(const FactorTable &table, int64_t level) {
+    if (lies.size() < table.numTensors())
+      lies.resize(table.numTensors());
+    SmallVector<Proposal> proposals;
+    for (auto [value, dims] : llvm::zip(table.values(), lies)) {
+      const ValueState &state = states[value];
+      dims.resize(state.size());
+      for (auto [axes, dim] : llvm::zip_equal(dims, state))
+        if (dim.priority <= level)
+          axes = dim.axes;
+        else
+          axes.clear();
+      proposals.push_back(
+          {&dims, parameters.contains(value) || ofParameters.contains(value)});
+    }
+    return proposals;
   }
 
   /// The tensor of `op` that a dim follows: one that had the axis before.
@@ -248,6 +260,7 @@ private:
   Mesh mesh;
   DimRoles roles;
   llvm::MapVector<Value, ValueState> states;
+  std::vector<std::vector<Axes>> lies;  // of the op that is visited
   llvm::MapVector<Value, Value> linked; // to the first value of its state
   llvm::DenseSet<Value> parameters;     // and what is accumulated in them
   ParameterValues ofParameters;
