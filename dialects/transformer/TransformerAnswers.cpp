@@ -6,6 +6,11 @@ namespace meshwork::transformer {
 
 /// Sums, differences, and products with constants of what comes in.
 bool MapOp::isLinear() {
+  // Most maps are not, and an op of theirs says so at once.
+  if (!llvm::all_of(getBody().front().without_terminator(),
+                    llvm::IsaPred<arith::ConstantOp, arith::MulFOp,
+                                  arith::AddFOp, arith::SubFOp, arith::NegFOp>))
+    return false;
   llvm::SmallDenseSet<Value> linear;
   for (BlockArgument argument : getBody().getArguments()) {
     if (!argument.getType().isF32())

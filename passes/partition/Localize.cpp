@@ -97,8 +97,10 @@ private:
   /// state that knows; anything else would make a wrong value of it.
   LogicalResult checkPartial(Operation *op) {
     auto partialOf = [&](Value value) {
-      return isa<RankedTensorType>(value.getType()) ? shardingOf(value).partial
-                                                    : Axes();
+      mesh::ShardingAttr sharding = isa<RankedTensorType>(value.getType())
+                                        ? mesh::shardingOf(value)
+                                        : mesh::ShardingAttr();
+      return sharding ? idsOf(attr, sharding.getPartial()) : Axes();
     };
     if (auto reshard = dyn_cast<mesh::ReshardOp>(op)) {
       Sharding from = fromAttr(attr, reshard.getSource()),
@@ -111,6 +113,8 @@ private:
     }
     for (auto [i, operand] : llvm::enumerate(op->getOperands())) {
       Axes partial = partialOf(operand);
+      if (partial.empty())
+        continue;
       auto isSame = [&](Value value) { return partialOf(value) == partial; };
       auto includes = [&](Value value) {
         Axes all = partialOf(value);
@@ -123,7 +127,7 @@ private:
                    fromAttr(attr, stored).partial == partial;
       bool passes = isLinear(op) && llvm::all_of(op->getOperands(), isSame) &&
                     llvm::all_of(op->getResults(), includes);
-      if (!partial.empty() && !waits && !passes)
+      if (!waits && !passes)
         return op->emitOpError() << "operand #" << i << " is "
                                  << textOf(mesh, shardingOf(operand))
                                  << ", a sum that is not complete; expected a "
