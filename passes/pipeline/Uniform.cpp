@@ -28,15 +28,17 @@ bool Uniform::names(Attribute attribute) const {
 }
 
 bool Uniform::makesSame(Operation *op) const {
+  auto collective = dyn_cast<mesh::CollectiveOpInterface>(op);
+  bool takesSame = llvm::all_of(
+      op->getOperands(), [&](Value operand) { return same.contains(operand); });
+  if (!takesSame && !collective)
+    return false; // Attributes are many, and would not change it.
   bool isOver = false;
   op->walk(
       [&](Operation *inner) { isOver |= names(inner->getAttrDictionary()); });
-  if (isOver) {
-    auto collective = dyn_cast<mesh::CollectiveOpInterface>(op);
-    return collective && collective.getMovement().givesAllTheSame();
-  }
-  return llvm::all_of(op->getOperands(),
-                      [&](Value operand) { return same.contains(operand); });
+  if (!isOver)
+    return takesSame;
+  return collective && collective.getMovement().givesAllTheSame();
 }
 
 } // namespace meshwork::pipeline
