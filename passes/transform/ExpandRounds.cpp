@@ -176,15 +176,13 @@ struct ExpandRoundsPass : impl::ExpandRoundsPassBase<ExpandRoundsPass> {
         return signalPassFailure();
   }
 
-  /// Behind the word stands the backward pass; the wide form counts anew.
   LogicalResult expand(func::FuncOp function) {
-    Value word = oneWord ? runNarrowFirst(function) : Value();
+    Words words = oneWord ? askOnce(function) : Words();
     SmallVector<ExpertRoundsOp> ops;
     function.walk([&](ExpertRoundsOp op) { ops.push_back(op); });
     llvm::DenseMap<Value, Value> turns;
     return success(llvm::all_of(ops, [&](ExpertRoundsOp op) {
-      bool isInWide = isa<RepeatOp>(op->getParentOp());
-      return succeeded(Rounds(op, isInWide ? Value() : word, turns).run());
+      return succeeded(Rounds(op, words.lookup(op), turns).run());
     }));
   }
 };

@@ -530,7 +530,7 @@ def ExpandRoundsPass : Pass<"transformer-expand-rounds", "::mlir::ModuleOp"> {
     back. It runs as often as the rank needs that needs the most. A gradient of weights that is only accumulated is so in each turn.
 
     With `one-word` and two exchanges or more, the forward pass runs with one round of each, and again with all rounds where one number
-    says that some rank needs them. The backward pass goes by the same number.
+    says that some rank needs them. The backward pass goes by the same number. In a pipeline each forward list of a stage has one.
 
     ```mlir
     // meshwork-opt -transformer-expand-rounds
@@ -562,7 +562,7 @@ def ExpandRoundsPass : Pass<"transformer-expand-rounds", "::mlir::ModuleOp"> {
     ```
   }];
   let options = [
-    Option<"oneWord", "one-word", "bool", "false", "ask once a list whether any exchange has further rounds, not once a layer">
+    Option<"oneWord", "one-word", "bool", "false", "ask once a forward pass whether any exchange has further rounds, not once a layer">
   ];
 }
 

@@ -50,4 +50,45 @@ module attributes {mesh.mesh = #mesh.mesh<"ep" = 2, "tp" = 2>} {
       : !x, !c, !p, !up, !down, tensor<i32>, !slots, !places, !c, tensor<i32> to !x -> !x
     return %back : !x
   }
+
+  // Each stage of a pipeline has a word. What is sent waits for it, and so does a stage that the rank hands to itself.
+  // CHECK-LABEL: func.func @stages
+  func.func @stages(%x: !x, %c: !c, %p: !p, %g: !up, %u: !up, %d: !down, %dy: !x) -> !x {
+    %first = mesh.coordinate over ["ep"] of 8 : tensor<i32>
+    %s, %r, %pl, %n = transformer.assign_slots %c experts 4 most 6 : !c -> !slots, !c, !places, tensor<i32>
+    %sum = transformer.add %x, %x : !x, !x -> !x
+    // CHECK: transformer.stage_list forward stage 0
+    transformer.stage_list forward stage 0
+    %y = transformer.expert_rounds silu %x, %c, %p gate %g up %u down %d from %first of 8 rows 12 slots %s, %pl of %r last %n over ["ep"] to %sum
+      : !x, !c, !p, !up, !down, tensor<i32>, !slots, !places, !c, tensor<i32> to !x -> !x
+    %z = transformer.expert_rounds silu %y, %c, %p gate %g up %u down %d from %first of 8 rows 12 slots %s, %pl of %r last %n over ["ep"] to %y
+      : !x, !c, !p, !up, !down, tensor<i32>, !slots, !places, !c, tensor<i32> to !x -> !x
+    // CHECK: %[[WORD0:.*]] = mesh.all_reduce %{{.*}} max over ["ep"]
+    // CHECK: %[[WIDE0:.*]] = transformer.repeat 1 over "wide" counted %[[WORD0]]
+    // CHECK: transformer.yield
+    // CHECK: mesh.send forward %[[WIDE0]] over "tp" to 1
+    mesh.send forward %z over "tp" to 1 : !x
+    // CHECK: transformer.stage_list forward stage 3
+    transformer.stage_list forward stage 3
+    %s2, %r2, %pl2, %n2 = transformer.assign_slots %c experts 4 most 6 : !c -> !slots, !c, !places, tensor<i32>
+    // CHECK: transformer.add %[[WIDE0]]
+    %sum2 = transformer.add %z, %z : !x, !x -> !x
+    %v = transformer.expert_rounds silu %z, %c, %p gate %g up %u down %d from %first of 8 rows 12 slots %s2, %pl2 of %r2 last %n2 over ["ep"] to %sum2
+      : !x, !c, !p, !up, !down, tensor<i32>, !slots, !places, !c, tensor<i32> to !x -> !x
+    %w = transformer.expert_rounds silu %v, %c, %p gate %g up %u down %d from %first of 8 rows 12 slots %s2, %pl2 of %r2 last %n2 over ["ep"] to %v
+      : !x, !c, !p, !up, !down, tensor<i32>, !slots, !places, !c, tensor<i32> to !x -> !x
+    // CHECK: %[[WORD3:.*]] = mesh.all_reduce %{{.*}} max over ["ep"]
+    // CHECK: transformer.repeat 1 over "wide" counted %[[WORD3]]
+    // CHECK: transformer.stage_list backward stage 3
+    transformer.stage_list backward stage 3
+    // CHECK: transformer.repeat 1 over "wide" counted %[[WORD3]]
+    %back3 = transformer.expert_rounds silu %v, %c, %p gate %g up %u down %d from %first of 8 rows 12 slots %s2, %pl2 of %r2 last %n2 over ["ep"] to %w
+      : !x, !c, !p, !up, !down, tensor<i32>, !slots, !places, !c, tensor<i32> to !x -> !x
+    // CHECK: transformer.stage_list backward stage 0
+    transformer.stage_list backward stage 0
+    // CHECK: transformer.repeat 1 over "wide" counted %[[WORD0]]
+    %back0 = transformer.expert_rounds silu %x, %c, %p gate %g up %u down %d from %first of 8 rows 12 slots %s, %pl of %r last %n over ["ep"] to %back3
+      : !x, !c, !p, !up, !down, tensor<i32>, !slots, !places, !c, tensor<i32> to !x -> !x
+    return %back0 : !x
+  }
 }
