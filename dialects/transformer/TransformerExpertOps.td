@@ -199,7 +199,8 @@ def Transformer_ExpertRoundsOp : Transformer_RankOp<"expert_rounds", [], [AttrSi
     the ranks that have their experts. Without a gradient there is one sum, as `experts` makes it. With `of` a gradient the sums are those of
     `experts_grad`, in its order. A round's choices of this rank's experts take at most `rows`. `-transformer-expand-rounds` makes a counted `repeat` of it.
     Rows that are `rounded` have their largest magnitudes behind the sums, as results of the op have them; the larger one stays.
-    (C1) there is one sum, or five with a gradient, and one magnitude, or two, with scales; results are like them.
+    Where gradients of weights are `apart`, they have no sum and begin at zero: what the first round makes of them is accumulated elsewhere.
+    (C1) there is one sum, or five with a gradient, or two where others are apart; and one magnitude, or two, with scales; results are like them.
     (C2) `last` is a `tensor<i32>`, and slots, ranks and places have parts for the same rounds, more than one.
     ```mlir
     %z = transformer.expert_rounds silu %x, %c, %p gate %g up %u down %d from %first of 4 rows 8 slots %s, %pl of %r last %n over ["ep"] to %y
@@ -212,11 +213,11 @@ def Transformer_ExpertRoundsOp : Transformer_RankOp<"expert_rounds", [], [AttrSi
   let arguments = (ins Transformer_ActivationAttr:$function, Transformer_FloatTensor:$input, Transformer_IdTensor:$choices, Transformer_FloatTensor:$weights,
                        Transformer_FloatTensor:$gate, Transformer_FloatTensor:$up, Transformer_FloatTensor:$down, Transformer_IdTensor:$first_expert,
                        I64Attr:$total, I64Attr:$rows, Transformer_IdTensor:$slots, Transformer_IdTensor:$places, Transformer_IdTensor:$ranks, Transformer_IdTensor:$last,
-                       StrArrayAttr:$exchange_axes, Optional<Transformer_FloatTensor>:$gradient, Variadic<Transformer_FloatTensor>:$row_scales, Variadic<Transformer_FloatTensor>:$sums);
+                       StrArrayAttr:$exchange_axes, Optional<Transformer_FloatTensor>:$gradient, Variadic<Transformer_FloatTensor>:$row_scales, UnitAttr:$apart, Variadic<Transformer_FloatTensor>:$sums);
   let results = (outs Variadic<Transformer_FloatTensor>:$results);
   let assemblyFormat = [{
     $function $input `,` $choices `,` $weights `gate` $gate `up` $up `down` $down `from` $first_expert `of` $total `rows` $rows `slots` $slots `,` $places `of` $ranks `last` $last `over` $exchange_axes
-    (`of` $gradient^ `:` type($gradient))? (`rounded` $row_scales^ `:` type($row_scales))? `to` $sums attr-dict
+    (`of` $gradient^ `:` type($gradient))? (`rounded` $row_scales^ `:` type($row_scales))? (`apart` $apart^)? `to` $sums attr-dict
     `:` type($input) `,` type($choices) `,` type($weights) `,` type($gate) `,` type($down) `,` type($first_expert) `,` type($slots) `,` type($places) `,` type($ranks) `,` type($last) `to` type($sums) `->` type($results)
   }];
   let extraClassDeclaration = [{
@@ -225,6 +226,10 @@ def Transformer_ExpertRoundsOp : Transformer_RankOp<"expert_rounds", [], [AttrSi
     int64_t countChoices();
     /// Results that are sums, and behind them maxima.
     size_t countSums() { return getGradient() ? 5 : 1; }
+    /// Of results, the first that is a gradient of weights, and how many there are.
+    static constexpr size_t firstOfWeights = 2, countOfWeights = 3;
+    /// What it adds to for a result; null where that is apart.
+    ::mlir::Value sumOf(size_t result);
     size_t countMagnitudes() { return getRowScales().empty() ? 0 : getGradient() ? 2 : 1; }
   }];
   let hasVerifier = 1; // C1 C2

@@ -126,12 +126,27 @@ int64_t ExpertRoundsOp::countChoices() {
   return tensorType(getChoices()).getNumElements();
 }
 
+Value ExpertRoundsOp::sumOf(size_t result) {
+  if (!getApart() || result < firstOfWeights)
+    return getSums()[result];
+  size_t behind = firstOfWeights + countOfWeights;
+  return result < behind ? Value() : getSums()[result - countOfWeights];
+}
+
 LogicalResult ExpertRoundsOp::verify() {
-  if (getSums().size() != countSums() + countMagnitudes() ||
-      getSums().getTypes() != getResultTypes())
+  size_t apart = getApart() && getGradient() ? countOfWeights : 0,
+         results = countSums() + countMagnitudes();
+  auto isOfItsType = [&](OpResult result) {
+    Value sum = sumOf(result.getResultNumber());
+    return !sum || sum.getType() == result.getType();
+  };
+  if (getApart() && !getGradient())
+    return emitOpError("(C1) has no gradient of weights that could be apart");
+  if (getSums().size() != results - apart || getNumResults() != results ||
+      !llvm::all_of(getResults(), isOfItsType))
     return emitOpError() << "(C1) has " << getSums().size() << " sums and "
                          << getNumResults() << " results, expected "
-                         << countSums() << " and " << countMagnitudes()
+                         << countSums() - apart << " and " << countMagnitudes()
                          << " magnitudes, and results of their types";
   auto slots = tensorType(getSlots()), ranks = tensorType(getRanks()),
        places = tensorType(getPlaces());

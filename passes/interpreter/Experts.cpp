@@ -291,7 +291,9 @@ std::vector<Tensors> evaluateExchange(Operation *op,
       own.push_back(Tensor::zeros(type));
     if (!rounds)
       continue;
-    std::copy(rank.end() - rounds.getSums().size(), rank.end(), own.begin());
+    for (size_t i = 0; i < own.size(); ++i)
+      if (Value sum = rounds.sumOf(i))
+        own[i] = rank[llvm::find(op->getOperands(), sum) - op->operand_begin()];
     auto numberOf = [](OpOperand &operand) {
       return operand.getOperandNumber();
     };

@@ -18,6 +18,11 @@ struct Placement {
   int64_t stages() const { return static_cast<int64_t>(rankOf.size()); }
 };
 
+/// Gradients of weights by the first round of an exchange are accumulated as
+/// they are, where further rounds alone would add to them. So nothing waits for
+/// them, and they can be of a list of gradients of weights.
+void keepRoundsApart(::mlir::func::FuncOp microbatch);
+
 /// @microbatch, as a line of lists: forward of each stage, then backward of
 /// each from the last one. What is made in one list and used in another is
 /// handed on from stage to stage.

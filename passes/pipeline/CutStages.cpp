@@ -146,10 +146,12 @@ private:
     FailureOr<schedules::Table> table = computeTable(options, module);
     if (failed(table))
       return failure();
-    LayersOfOps layers(microbatch);
     Placement placement{
         name, llvm::to_vector_of<int64_t>(table->rankOf), {}, false};
     placement.splitsBackward = splitsBackward(*table);
+    if (placement.splitsBackward)
+      keepRoundsApart(microbatch);
+    LayersOfOps layers(microbatch);
     FailureOr<SmallVector<int64_t>> shared =
         share(layers, this->layers, placement.stages(), options, module);
     if (failed(shared) || failed(checkLayers(layers)))

@@ -75,7 +75,7 @@ public:
         op.getFunctionAttr(), x.input, x.choices, x.weights, x.gate, x.up,
         x.down, x.first, op.getTotalAttr(), builder.getI64IntegerAttr(*x.most),
         all.slots, all.places, all.ranks, last, of.axes, of.gradient,
-        x.rowScales, *first);
+        x.rowScales, /*apart=*/UnitAttr(), *first);
     return SmallVector<Value>(rest.getResults());
   }
 

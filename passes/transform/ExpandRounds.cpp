@@ -25,10 +25,11 @@ public:
   }
 
   LogicalResult run() {
-    accumulate();
+    if (failed(accumulate()))
+      return failure();
     SmallVector<Value> sums;
     for (unsigned number : carried)
-      sums.push_back(op.getSums()[number]);
+      sums.push_back(op.sumOf(number));
     FailureOr<RepeatOp> repeat = word ? buildUnder(sums) : buildAll(sums);
     if (failed(repeat))
       return failure();
@@ -40,8 +41,8 @@ public:
 
 private:
   /// A sum that is only accumulated is so by each round, where it is kept.
-  void accumulate() {
-    for (auto [result, sum] : llvm::zip_equal(op.getResults(), op.getSums())) {
+  LogicalResult accumulate() {
+    for (OpResult result : op.getResults()) {
       unsigned number = result.getResultNumber();
       // Of what is computed again nobody asks how large it was.
       if (isMagnitude(number) && result.use_empty())
@@ -49,16 +50,30 @@ private:
       bool isAccumulated =
           !result.use_empty() &&
           llvm::all_of(result.getUsers(), llvm::IsaPred<AccumulateOp>);
-      if (!isAccumulated) {
+      if (isAccumulated)
+        accumulate(result);
+      else if (op.sumOf(number))
         carried.push_back(number);
+      else if (!result.use_empty())
+        return op.emitOpError("has a gradient of weights apart that is not "
+                              "only accumulated");
+    }
+    return success();
+  }
+
+  /// That of the first round in front, where it is not apart.
+  void accumulate(OpResult result) {
+    Value sum = op.sumOf(result.getResultNumber());
+    for (Operation *user : llvm::make_early_inc_range(result.getUsers())) {
+      auto accumulation = cast<AccumulateOp>(user);
+      accumulations.push_back(
+          {result.getResultNumber(), accumulation.getKey()});
+      if (!sum) {
+        accumulation->erase();
         continue;
       }
-      for (Operation *user : llvm::make_early_inc_range(result.getUsers())) {
-        auto accumulation = cast<AccumulateOp>(user);
-        accumulations.push_back({number, accumulation.getKey()});
-        accumulation.getValueMutable().assign(sum);
-        accumulation->moveBefore(op);
-      }
+      accumulation.getValueMutable().assign(sum);
+      accumulation->moveBefore(op);
     }
   }
 
