@@ -24,7 +24,9 @@ LAYOUTS = {
     "pp2-cp2-ring": ({"pp": 2, "cp": 2}, {"context": {"method": "ring", "layout": "zigzag"}, **CP}),
 }
 EXCHANGE = {"experts": {"exchange": "all_to_all", "bound": 1.0}}
-# Those of a mixture of experts, the first beside them. With a bound of 1 some tokens go in a further round.
+# Those of a mixture of experts, the first beside them. With a bound of 1 some tokens go in a further round. Two layers a
+# stage have exchanges enough for one word.
+TINY_CHANGES = {"mixtral": {"num_hidden_layers": 4}}
 EXPERT_LAYOUTS = {
     "ep2": ({"ep": 2}, {"experts": {"exchange": "gathered"}}),
     "ep2-exchanged": ({"ep": 2}, EXCHANGE),

@@ -49,7 +49,7 @@ def example(name):
 
 def tiny_plans(out, small):
     for family, name in cases.TINY.items():
-        config = cases.config(example(name), {})
+        config = cases.config(example(name), {} if small else cases.TINY_CHANGES.get(family, {}))
         for layout, (axes, more) in cases.layouts(family, small).items():
             for device, arch in (("cpu", "x86-64-v3"), ("cuda", gpu_arch(small))):
                 if device == "cpu" and layout != "one":
