@@ -62,6 +62,8 @@ class Experts(unittest.TestCase):
         loss, gradients, load = expected
         self.assertEqual(run.metrics[0]["expert_load"], load)
         self.assertAlmostEqual(run.losses[0] / loss, 1, delta=F32)
+        norm = math.sqrt(sum(np.square(gradient).sum() for gradient in gradients.values()))
+        self.assertAlmostEqual(run.metrics[0]["grad_norm"] / norm, 1, delta=1e-6)
         found = run.gradients
         self.assertEqual(set(found), set(gradients))
         errors = {n: oracle.relative_error(found[n], gradients[n]) for n in gradients}
@@ -86,6 +88,32 @@ class Experts(unittest.TestCase):
                 with self.subTest(name, axes=axes, bound=bound, **shard, **sections):
                     plan = self.plan(config, axes, shard, experts={"exchange": "all_to_all", "bound": bound}, **sections)
                     self.check(self.space.train(plan, self.data, 1, lr=0, init=init), expected)
+
+    def test_equal_experts_are_a_dense_layer(self):
+        """Their weights add up to 1, so nothing depends on the router, whose own gradient is 0; and a dense layer's
+        gradients are the sums of theirs."""
+        config, names = MODELS["mixtral"], {"w1": "gate_proj", "w3": "up_proj", "w2": "down_proj"}
+        dense = {**{key: value for key, value in config.items() if "experts" not in key},
+                 "model_type": "mistral", "architectures": ["MistralForCausalLM"]}
+
+        def dense_name(name):
+            block, _, projection = name.partition(".block_sparse_moe.experts.")
+            return f"{block}.mlp.{names[projection.split('.')[1]]}.weight" if projection else name
+
+        of_dense = models.random_weights(dense, 17)
+        weights = {name: of_dense.get(dense_name(name), weight) for name, weight in models.random_weights(config, 17).items()}
+        whole = self.space.train(self.plan(dense, ["dp=1"]), self.data, 1, lr=0, init=self.space.save_weights(of_dense))
+        plan = self.plan(config, ["ep=4"], experts={"exchange": "all_to_all", "bound": 1.0})
+        run = self.space.train(plan, self.data, 1, lr=0, init=self.space.save_weights(weights))
+        self.assertAlmostEqual(run.losses[0] / whole.losses[0], 1, delta=F32)
+        sums = {}
+        for name, gradient in run.gradients.items():
+            sums[dense_name(name)] = sums.get(dense_name(name), 0) + gradient.astype(np.float64)
+        for name, gradient in sums.items():
+            if name.endswith(".gate.weight"):
+                self.assertLess(np.linalg.norm(gradient), F32 * run.metrics[0]["grad_norm"], name)
+            else:
+                self.assertLess(oracle.relative_error(whole.gradients[name], gradient), F32, name)
 
     def test_loss_has_the_same_bits_wherever_experts_are(self):
         """At equal samples a rank; one rank sums experts in the tree of which others have parts."""
