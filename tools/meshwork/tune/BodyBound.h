@@ -13,6 +13,9 @@
 
 namespace meshwork::tune {
 
+/// The part of a body's seconds that a choice takes at least.
+double sureOf(const Choice &choice, const Body &body);
+
 class BodyBound {
 public:
   /// `spec` has the keys that are no part of the choices; `limit` is bytes of a

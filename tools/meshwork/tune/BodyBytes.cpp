@@ -79,8 +79,8 @@ double BodyBound::splitKept(const Choice &choice, const Sketch &sketch) {
                static_cast<double>(copies[most]));
 }
 
-/// What a sketch tells of one layer in each stage, and beyond that what the
-/// costs of layers tell, or in the ratio of what the sketch tells of two.
+/// A sketch tells of one layer in each stage. More layers need what their costs
+/// tell, in the ratio of what the sketch tells of two.
 std::vector<uint64_t> BodyBound::bytesOfRanks(const StepTable &table,
                                               const StageMemory::Costs &costs,
                                               const Sketch *sketch,

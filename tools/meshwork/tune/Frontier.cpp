@@ -189,7 +189,8 @@ void Frontier::note(size_t which, double bound, const Sketch *sketch) {
   const Choice &choice = choices[which];
   Body body = measuredBody(choice);
   bool isKnown = sketch && sketch->status == Costed::done &&
-                 sketch->bytes.size() == choice.pp;
+                 sketch->bytes.size() == choice.pp &&
+                 (choice.pp == 1 || sketch->ofLayer.size() == choice.pp);
   double seconds = isKnown ? ofBodies.sketched(choice, body, *sketch) : 0;
   push({std::max(bound, seconds), which});
 }

@@ -11,10 +11,10 @@
 
 namespace meshwork::tune {
 
-/// What a rank has of all that a layer keeps for a microbatch, at its peak: so
-/// many copies in any case, and so many with each layer that it has. Each stage
-/// has a layer, and a copy for each microbatch that it ever has under way; all
-/// of its copies take memory while one of them is in use (lib/Plan).
+/// What layers keep for a microbatch, as many times as a rank has it at its
+/// peak: so often in any case, and so often for each of its layers. A stage has
+/// a layer, and a copy for each microbatch that it ever has under way. All its
+/// copies take memory while one of them is in use (lib/Plan).
 struct Copies {
   double inAnyCase = 0, ofLayer = 0;
   double stages = 0; // of the rank

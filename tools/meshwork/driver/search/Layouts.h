@@ -1,5 +1,5 @@
-// Which layouts of a pipeline's layers are tried, one after the other, until
-// one fits: each tells what a layer takes, and so what the next should need.
+// Layouts of a pipeline's layers, tried one after the other until one fits.
+// Each tells what a layer takes, and so what the next should need.
 #pragma once
 
 #include "tools/meshwork/driver/search/LayerMemory.h"

@@ -1,0 +1,134 @@
+// Seconds of a pipeline, stage by stage.
+#include "tools/meshwork/tune/BodyBound.h"
+
+#include <algorithm>
+#include <cmath>
+#include <limits>
+
+namespace meshwork::tune {
+
+/// Of what a sketch takes beyond its bodies, the part that is not sure.
+constexpr double marginOfUnseen = 0.2;
+
+/// By the schedule's table.
+double BodyBound::ofLayers(const Choice &choice, const Body &body,
+                           const StepTable &table, const Layers &layers) const {
+  return leastSeconds(table, costsOf(choice, body, table, layers)) +
+         updateOfStages(choice, body, table, layers);
+}
+
+/// What a sketch takes beyond that, as it grows from one layer in each stage to
+/// two, and on to `fewest`.
+double BodyBound::unseen(const Choice &choice, const Body &body,
+                         const StepTable &table, const Sketch &sketch,
+                         int64_t fewest) const {
+  auto beyond = [&](int64_t layers, double seconds) {
+    return seconds - ofLayers(choice, body, table,
+                              Layers(table.of.layers.size(), layers));
+  };
+  if (sketch.secondsOfLayer == 0)
+    return 0;
+  double one = beyond(1, sketch.seconds),
+         two = beyond(2, sketch.seconds + sketch.secondsOfLayer),
+         all = one + static_cast<double>(fewest - 1) * (two - one);
+  return std::max(0.0, all - marginOfUnseen * std::max(one, all));
+}
+
+double BodyBound::simulated(const Choice &choice, const Body &body,
+                            const Sketch *sketch) {
+  const StepTable *table = tableOf(choice);
+  double quick = seconds(choice, body);
+  if (!table || body.ofKinds.empty())
+    return quick;
+  std::optional<Layers> layers = layersOf(choice, body, *table, sketch);
+  if (!layers)
+    return std::numeric_limits<double>::infinity();
+  double found = ofLayers(choice, body, *table, *layers);
+  if (sketch)
+    found += unseen(choice, body, *table, *sketch,
+                    *std::min_element(layers->begin(), layers->end()));
+  return std::max(quick, found);
+}
+
+/// Where memory has no room for as many layers on each rank, some have more:
+/// the work of one with most, all of its layers as fast as the fastest.
+double BodyBound::ofFullest(const Choice &choice, const Body &body,
+                            const StepTable &table) const {
+  if (limit == 0)
+    return 0;
+  double most = memoryOf(choice, body, table)
+                    .mostLayers(static_cast<double>(facts.layers),
+                                static_cast<double>(limit));
+  double least = std::numeric_limits<double>::infinity();
+  for (const OfLayer &kind : body.ofKinds)
+    if (kind.forward > 0)
+      least = std::min(least, kind.forward + kind.backward);
+  return std::isfinite(least)
+             ? most * least * sureOf(choice, body) * bound.microbatches(choice)
+             : 0;
+}
+
+/// What the layers of each stage take together, which follow one another.
+std::vector<OfLayer> BodyBound::ofStages(const Body &body,
+                                         const Layers &layers) const {
+  std::vector<OfLayer> stages(layers.size());
+  auto kind = facts.kindOfLayer.begin();
+  for (size_t stage = 0; stage < stages.size(); ++stage)
+    for (int64_t layer = 0; layer < layers[stage]; ++layer, ++kind) {
+      const OfLayer &one = body.ofKinds[*kind];
+      stages[stage].forward += one.forward;
+      stages[stage].backward += one.backward;
+      stages[stage].update += one.update;
+    }
+  return stages;
+}
+
+/// Each stage its layers; the first one what comes before them, the last one
+/// the head. Gradients of weights take as long as the forward pass: they have
+/// as many flops.
+schedules::Costs BodyBound::costsOf(const Choice &choice, const Body &body,
+                                    const StepTable &table,
+                                    const Layers &layers) const {
+  std::vector<OfLayer> stages = ofStages(body, layers);
+  double before = body.forward, head = body.backward;
+  for (const OfLayer &stage : ofStages(body, table.of.layers)) {
+    before -= stage.forward;
+    head -= stage.backward;
+  }
+  double sure = sureOf(choice, body);
+  std::vector<double> none(stages.size(), 0);
+  schedules::Costs costs{none, none, none, none, none};
+  for (size_t stage = 0; stage < stages.size(); ++stage) {
+    Moved moved = movedOf(choice, static_cast<double>(layers[stage]));
+    double forward =
+        stages[stage].forward + (stage == 0 ? std::max(before, 0.0) : 0);
+    double backward = stages[stage].backward +
+                      (stage + 1 == stages.size() ? std::max(head, 0.0) : 0);
+    costs.forward[stage] =
+        besides(moved.takesCores, sure * forward, moved.forward);
+    double whole =
+        meanBackward(moved, sure * backward, bound.microbatches(choice));
+    costs.backward[stage] = table.of.splitsBackward ? 0 : whole;
+    costs.weightGrad[stage] = std::min(stages[stage].forward, whole / 2);
+    costs.inputGrad[stage] = whole - costs.weightGrad[stage];
+  }
+  return costs;
+}
+
+double BodyBound::updateOfStages(const Choice &choice, const Body &body,
+                                 const StepTable &table,
+                                 const Layers &layers) const {
+  std::vector<OfLayer> stages = ofStages(body, layers);
+  std::vector<double> ofRank(choice.pp, 0), updates(choice.pp, 0);
+  for (size_t stage = 0; stage < layers.size(); ++stage) {
+    ofRank[table.of.table.rankOf[stage]] += static_cast<double>(layers[stage]);
+    updates[table.of.table.rankOf[stage]] += stages[stage].update;
+  }
+  double most = 0;
+  for (uint32_t rank = 0; rank < choice.pp; ++rank)
+    most = std::max(
+        most, updateOf(choice, movedOf(choice, ofRank[rank]), updates[rank]));
+  return most;
+}
+
+} // namespace meshwork::tune
