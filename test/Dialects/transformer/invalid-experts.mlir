@@ -330,6 +330,34 @@ func.func @f(%x: !x, %c: !c, %p: !p, %u: !up, %d: !down, %n: tensor<i32>, %s: !s
 !up = tensor<2x6x4xf32, #transformer.dims<experts, expert_ffn, embed>>
 !down = tensor<2x4x6xf32, #transformer.dims<experts, embed, expert_ffn>>
 !slots = tensor<4x2xi32, #transformer.dims<sequence, slots>>
+!places = tensor<6x2xi32, #transformer.dims<sequence, choices>>
+func.func @f(%x: !x, %c: !c, %p: !p, %u: !up, %d: !down, %n: tensor<i32>, %s: !slots, %pl: !places) {
+  // expected-error@+1 {{'transformer.expert_rounds' op (C1) has no gradient of weights that could be apart}}
+  %0 = transformer.expert_rounds silu %x, %c, %p gate %u up %u down %d from %n of 4 rows 8 slots %s, %pl of %c last %n over ["ep"] apart to %x : !x, !c, !p, !up, !down, tensor<i32>, !slots, !places, !c, tensor<i32> to !x -> !x
+  return
+}
+
+// -----
+!x = tensor<3x4xf32, #transformer.dims<sequence, embed>>
+!c = tensor<3x2xi32, #transformer.dims<sequence, choices>>
+!p = tensor<3x2xf32, #transformer.dims<sequence, choices>>
+!up = tensor<2x6x4xf32, #transformer.dims<experts, expert_ffn, embed>>
+!down = tensor<2x4x6xf32, #transformer.dims<experts, embed, expert_ffn>>
+!slots = tensor<4x2xi32, #transformer.dims<sequence, slots>>
+!places = tensor<6x2xi32, #transformer.dims<sequence, choices>>
+func.func @f(%x: !x, %c: !c, %p: !p, %u: !up, %d: !down, %n: tensor<i32>, %s: !slots, %pl: !places) {
+  // expected-error@+1 {{'transformer.expert_rounds' op (C1) has 5 sums and 5 results, expected 2 and 0 magnitudes, and results of their types}}
+  %0:5 = transformer.expert_rounds silu %x, %c, %p gate %u up %u down %d from %n of 4 rows 8 slots %s, %pl of %c last %n over ["ep"] of %x : !x apart to %x, %p, %u, %u, %d : !x, !c, !p, !up, !down, tensor<i32>, !slots, !places, !c, tensor<i32> to !x, !p, !up, !up, !down -> !x, !p, !up, !up, !down
+  return
+}
+
+// -----
+!x = tensor<3x4xf32, #transformer.dims<sequence, embed>>
+!c = tensor<3x2xi32, #transformer.dims<sequence, choices>>
+!p = tensor<3x2xf32, #transformer.dims<sequence, choices>>
+!up = tensor<2x6x4xf32, #transformer.dims<experts, expert_ffn, embed>>
+!down = tensor<2x4x6xf32, #transformer.dims<experts, embed, expert_ffn>>
+!slots = tensor<4x2xi32, #transformer.dims<sequence, slots>>
 !places = tensor<3x2xi32, #transformer.dims<sequence, choices>>
 func.func @f(%x: !x, %c: !c, %p: !p, %u: !up, %d: !down, %n: tensor<i32>, %s: !slots, %pl: !places) {
   // expected-error@+1 {{'transformer.expert_rounds' op (C2) has slots}}

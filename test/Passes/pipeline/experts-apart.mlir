@@ -1,6 +1,7 @@
 // RUN: meshwork-opt %s -pipeline-cut-stages="axis=pp microbatches=4 schedule=zb-h1" | FileCheck %s
 // RUN: meshwork-opt %s -pass-pipeline="builtin.module(pipeline-cut-stages{axis=pp microbatches=4 schedule=zb-h1},builtin.module(transformer-expand-rounds))" | FileCheck %s --check-prefix=ROUNDS
 // RUN: meshwork-opt %s -pipeline-cut-stages="axis=pp microbatches=4" | FileCheck %s --check-prefix=WHOLE
+// RUN: sed 's/transformer.accumulate gradient "up", %all#3/%%moved = mesh.all_reduce %all#3 sum over ["ep"] cause "partial" : !up -> !up transformer.accumulate gradient "up", %%moved/' %s | meshwork-opt -pipeline-cut-stages="axis=pp microbatches=4 schedule=zb-h1" | FileCheck %s --check-prefix=MOVED
 
 // What the first round of an exchange makes of experts' gradients is of the list of gradients of weights. Further rounds
 // add what they make to the accumulators, in the list before.
@@ -42,6 +43,13 @@
 // WHOLE: %[[ALL:.*]]:5 = transformer.expert_rounds
 // WHOLE-NOT: apart
 // WHOLE: transformer.accumulate gradient "gate", %[[ALL]]#2
+
+// Where one is reduced before it is accumulated, all stay with their rounds.
+// MOVED: transformer.stage_list input_grad stage 0
+// MOVED: transformer.grouped_gradient
+// MOVED: transformer.expert_rounds
+// MOVED-NOT: apart
+// MOVED: transformer.stage_list weight_grad stage 0
 module attributes {mesh.mesh = #mesh.mesh<"pp"=2, "ep"=2>} {
 func.func @microbatch(%x: !x, %c: !c, %p: !p, %rows: !r, %hidden: !h, %begins: !b, %s: !slots, %ranks: !c, %places: !places, %last: tensor<i32>) {
   %first = mesh.coordinate over ["ep"] of 8 : tensor<i32>
