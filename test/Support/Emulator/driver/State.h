@@ -63,6 +63,11 @@ struct DeviceState {
 /// What a stream runs; captured work runs many times.
 using Work = std::function<void()>;
 
+/// How long a question waits for the answer that nothing is left to do. A
+/// thread that asks again and again otherwise takes the cores that run the
+/// work, as it does not where a GPU runs it.
+constexpr auto soon = std::chrono::milliseconds(1);
+
 /// An event's completions; shared with the work that waits for them.
 class EventState {
 public:
@@ -73,6 +78,7 @@ public:
   void wait(uint64_t number);
   uint64_t last() const;
   bool done() const; // the last recording
+  bool doneSoon();   // the same, for who asks again and again
   std::chrono::steady_clock::time_point time() const;
 
   DeviceState &device;
@@ -115,7 +121,7 @@ public:
   static void start(const std::shared_ptr<StreamState> &stream);
   void push(Work work);
   void close(); // ends after its work
-  bool idle() const;
+  bool idleSoon();
   void waitIdle();
   bool ended() const;
 

@@ -37,9 +37,9 @@ void StreamState::close() {
   closed = true;
   changed.notify_all();
 }
-bool StreamState::idle() const {
-  std::lock_guard lock(mutex);
-  return queue.empty() && !busy;
+bool StreamState::idleSoon() {
+  std::unique_lock lock(mutex);
+  return changed.wait_for(lock, soon, [&] { return queue.empty() && !busy; });
 }
 bool StreamState::ended() const {
   std::lock_guard lock(mutex);
@@ -97,6 +97,10 @@ uint64_t EventState::last() const {
 bool EventState::done() const {
   std::lock_guard lock(mutex);
   return completed == recorded;
+}
+bool EventState::doneSoon() {
+  std::unique_lock lock(mutex);
+  return changed.wait_for(lock, soon, [&] { return completed == recorded; });
 }
 std::chrono::steady_clock::time_point EventState::time() const {
   std::lock_guard lock(mutex);

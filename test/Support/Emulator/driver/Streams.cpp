@@ -76,7 +76,7 @@ Result cuStreamQuery(Stream handle) {
   if (Result failed = checkNotCapturing(*stream))
     return failed;
   note("streamQuery", handle);
-  if (!stream->idle())
+  if (!stream->idleSoon())
     return code::notReady;
   return stream->device.error;
 }
@@ -97,7 +97,7 @@ Result cuEventQuery(Event handle) {
   if (Result failed = findEvent(handle, event))
     return failed;
   note("eventQuery", handle);
-  if (!event->done())
+  if (!event->doneSoon())
     return code::notReady;
   return event->device.error;
 }
