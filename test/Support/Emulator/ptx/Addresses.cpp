@@ -62,15 +62,28 @@ void checkGlobal(Warp &warp, uint64_t address, unsigned bytes, unsigned lane,
   std::swap(warp.recent[0], warp.recent[1]);
 }
 
-void resolveGlobal(Warp &warp, const LaneAddresses &addresses, Mask active,
-                   unsigned bytes, Access access, Pointers &to) {
+/// Lanes from the lowest to the highest address that they touch.
+struct Span {
   uint64_t low = ~0ull, high = 0;
+};
+Span spanOf(const LaneAddresses &addresses, Mask active) {
+  Span span;
   for (unsigned l = 0; l < numLanes; ++l) {
     bool in = active >> l & 1;
-    low = in && addresses[l] < low ? addresses[l] : low;
-    high = in && addresses[l] > high ? addresses[l] : high;
+    span.low = in && addresses[l] < span.low ? addresses[l] : span.low;
+    span.high = in && addresses[l] > span.high ? addresses[l] : span.high;
   }
-  if (active && !warp.recent[0].covers(low, high - low + bytes))
+  return span;
+}
+
+/// Whether all lanes are in `range`, `bytes` each.
+bool covers(const Range &range, const Span &span, unsigned bytes) {
+  return range.covers(span.low, span.high - span.low + bytes);
+}
+
+void resolveGlobal(Warp &warp, const LaneAddresses &addresses, Mask active,
+                   unsigned bytes, Access access, Pointers &to) {
+  if (active && !covers(warp.recent[0], spanOf(addresses, active), bytes))
     eachLane(active, [&](unsigned lane) {
       checkGlobal(warp, addresses[lane], bytes, lane, access);
     });
@@ -87,11 +100,33 @@ void resolveGlobal(Warp &warp, const LaneAddresses &addresses, Mask active,
                         warp.block->shared.size()));
 }
 
+[[noreturn]] void raceAt(const Warp &warp, uint64_t address, int other,
+                         unsigned lane, Access access) {
+  fault(Fault::Kind::race, lane,
+        absl::StrFormat("race at shared address 0x%x: this %s of warp %u "
+                        "and an access of warp %d have no barrier "
+                        "between them",
+                        address, nameOf(access), warp.index, other));
+}
+
 void resolveShared(Warp &warp, const LaneAddresses &addresses, Mask active,
                    unsigned bytes, Access access, Pointers &to) {
-  GenericWrites &written = warp.block->genericWrites;
+  Block &block = *warp.block;
+  GenericWrites &written = block.genericWrites;
+  bool isInside = covers(Range{sharedBegin, block.shared.size()},
+                         spanOf(addresses, active), bytes),
+       isChecked = block.races.enabled();
   eachLane(active, [&](unsigned lane) {
-    to[lane] = sharedAt(warp, addresses[lane], bytes, lane, access);
+    if (!isInside) {
+      to[lane] = sharedAt(warp, addresses[lane], bytes, lane, access);
+    } else {
+      to[lane] = block.shared.data() + addresses[lane];
+      int other = isChecked ? block.races.access(uint32_t(addresses[lane]),
+                                                 bytes, warp.index, access)
+                            : -1;
+      if (other >= 0)
+        raceAt(warp, addresses[lane], other, lane, access);
+    }
     if (access != Access::read)
       written.write(uint32_t(addresses[lane]), bytes, warp.index,
                     warp.proxyFences);
@@ -170,11 +205,7 @@ std::byte *sharedAt(Warp &warp, uint64_t address, uint32_t bytes, unsigned lane,
     return &block.shared[address];
   int other = block.races.access(uint32_t(address), bytes, warp.index, access);
   if (other >= 0)
-    fault(Fault::Kind::race, lane,
-          absl::StrFormat("race at shared address 0x%x: this %s of warp %u "
-                          "and an access of warp %d have no barrier "
-                          "between them",
-                          address, nameOf(access), warp.index, other));
+    raceAt(warp, address, other, lane, access);
   return &block.shared[address];
 }
 

@@ -15,9 +15,9 @@ void eachParty(Warp &warp, const Instruction &i, Mask active, F f) {
   const Mask *named = warp.at<Mask>(i.together);
   while (active) {
     Mask mask = named[__builtin_ctz(active)], party = 0;
-    eachLane(active, [&](unsigned lane) {
+    for (unsigned lane = 0; lane < numLanes; ++lane)
       party |= Mask(named[lane] == mask) << lane;
-    });
+    party &= active;
     f(party);
     active &= ~party;
   }

@@ -8,6 +8,7 @@ void Races::reset(uint32_t bytes, unsigned warps) {
   numWarps = warps;
   now = 1;
   known = {};
+  oldest = {};
   words.assign(enabled() ? bytes / 4 + 1 : 0, Word{});
   times.assign(numWarps, 0); // slot 0 is nobody's
 }
@@ -35,8 +36,14 @@ void Races::follow(uint32_t warps, uint32_t to) {
   ++now;
   for (unsigned w = 0; w < numWarps; ++w)
     if (to >> w & 1)
-      for (unsigned v = 0; v < numWarps; ++v)
-        known[w][v] = std::max(known[w][v], joined[v]);
+      acquire(w, joined);
+}
+
+void Races::findOldest(unsigned warp) {
+  oldest[warp] = now;
+  for (unsigned v = 0; v < numWarps; ++v)
+    if (v != warp)
+      oldest[warp] = std::min(oldest[warp], known[warp][v]);
 }
 
 void Races::synchronize(uint32_t warpMask) { follow(warpMask, warpMask); }

@@ -27,8 +27,9 @@ public:
   int access(uint32_t address, uint32_t bytes, unsigned warp, Access kind) {
     int other = -1;
     for (uint32_t word = address / 4; word <= (address + bytes - 1) / 4; ++word)
-      if (int found = touch(words[word], warp, kind); found >= 0)
-        other = found;
+      if (!touchKnown(words[word], warp, kind))
+        if (int found = touch(words[word], warp, kind); found >= 0)
+          other = found;
     return other;
   }
 
@@ -43,7 +44,10 @@ public:
     join(to, known[warp]);
     to[warp] = ++now;
   }
-  void acquire(unsigned warp, const Clock &from) { join(known[warp], from); }
+  void acquire(unsigned warp, const Clock &from) {
+    join(known[warp], from);
+    findOldest(warp);
+  }
   /// The warps of the mask went through a barrier together.
   void synchronize(uint32_t warpMask);
   /// bar.arrive: what `warps` did is known to `to`, not the other way.
@@ -63,6 +67,26 @@ private:
   /// Whether `warp` knows what `other` did at `time`.
   bool knows(unsigned warp, unsigned other, uint32_t time) const {
     return warp == other || known[warp][other] > time;
+  }
+  /// What touch() does to most words: what others did to them lies behind a
+  /// barrier of all, or they read them as well. False where it may be more.
+  bool touchKnown(Word &word, unsigned warp, Access kind) {
+    uint32_t bit = 1u << warp, before = oldest[warp];
+    if (word.writer != none && word.writer != warp && word.writeTime >= before)
+      return false;
+    if (kind == Access::read && word.readTime == now) {
+      word.readers |= bit; // nobody knows yet of another's at this time
+      return true;
+    }
+    if ((word.readers & ~bit) && (!word.readTime || word.readTime >= before))
+      return false;
+    if (kind == Access::read) {
+      word.readers = bit;
+      word.readTime = now;
+    } else {
+      word = {now, 0, 0, word.slot, uint8_t(warp), kind == Access::atomic};
+    }
+    return true;
   }
   int touch(Word &word, unsigned warp, Access kind) {
     bool bothAtomic = kind == Access::atomic && word.atomic;
@@ -103,6 +127,7 @@ private:
       times[word.slot * numWarps + warp] = now;
   }
   void keepTimes(Word &word);
+  void findOldest(unsigned warp);
 
   std::vector<Word> words;
   /// Slots of numWarps times each: most words have one reader, or several at
@@ -112,6 +137,8 @@ private:
   uint32_t now = 1;
   /// known[w][v]: what v did before this time happened before w goes on.
   std::array<Clock, 32> known{};
+  /// oldest[w]: what all others did before this time is known to w.
+  std::array<uint32_t, 32> oldest{};
 };
 
 } // namespace meshwork::ptx

@@ -124,6 +124,11 @@ struct Block {
 };
 
 template <class F> inline void eachLane(Mask mask, F f) {
+  if (mask == allLanes) { // a loop of known length
+    for (unsigned lane = 0; lane < numLanes; ++lane)
+      f(lane);
+    return;
+  }
   for (; mask; mask &= mask - 1)
     f(unsigned(__builtin_ctz(mask)));
 }
