@@ -114,17 +114,24 @@ void writeFloat(Type type, Exact value, Rounding rounding, std::byte *to) {
   }
 }
 
+double powerOfTwo(int exponent) {
+  return std::bit_cast<double>(uint64_t(1023 + exponent) << 52);
+}
+/// Of a number that is not negative; of zero, below all others.
+int exponentOf(double value) {
+  return int(std::bit_cast<uint64_t>(value) >> 52) - 1023;
+}
+
 /// A number of 8 bits, beyond its range the largest one (PTX ISA 8.8, cvt with
 /// .satfinite), NaN as 0x7f.
-uint8_t writeFloat8(float value, int mantissa, int minExponent, Exact largest) {
+/// A float's significand has 24 bits, so doubles are exact up to the rounding.
+uint8_t writeFloat8(float value, int mantissa, int minExponent,
+                    double largest) {
   if (std::isnan(value))
     return 0x7f;
-  Exact magnitude = roundToFormat(std::fabs(Exact(value)), mantissa + 1,
-                                  minExponent, nearest);
-  magnitude = std::min(magnitude, largest);
-  int exponent = magnitude == 0 ? minExponent
-                                : std::max(std::ilogb(magnitude), minExponent);
-  int units = int(std::ldexp(magnitude, mantissa - exponent));
+  double magnitude = std::min<double>(std::fabs(value), largest);
+  int exponent = std::max(exponentOf(magnitude), minExponent);
+  int units = int(std::nearbyint(magnitude * powerOfTwo(mantissa - exponent)));
   int bits = ((exponent - minExponent) << mantissa) + units;
   return uint8_t(bits | (std::signbit(value) ? 0x80 : 0));
 }

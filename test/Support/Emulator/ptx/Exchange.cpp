@@ -40,6 +40,12 @@ template <Shuffle mode> Source sourceOf(unsigned lane, uint32_t b, uint32_t c) {
   bool inRange = mode == Shuffle::up ? from >= int(last) : from <= int(last);
   return {inRange ? unsigned(from) : lane, inRange};
 }
+[[noreturn]] void absentSource(unsigned lane, unsigned source) {
+  throw Fault{Fault::Kind::lanes,
+              absl::StrCat("the lane reads from lane ", source,
+                           ", which does not take part"),
+              int(lane)};
+}
 /// r[0] to, r[1] predicate, r[2] a, r[3] b, r[4] c.
 template <Shuffle mode>
 void shuffle(Warp &warp, const Instruction &i, Mask active) {
@@ -50,11 +56,8 @@ void shuffle(Warp &warp, const Instruction &i, Mask active) {
   eachParty(warp, i, active, [&](Mask party) {
     eachLane(party, [&](unsigned lane) {
       Source source = sourceOf<mode>(lane, b[lane], c[lane]);
-      if (!(party >> source.lane & 1))
-        throw Fault{Fault::Kind::lanes,
-                    absl::StrCat("the lane reads from lane ", source.lane,
-                                 ", which does not take part"),
-                    int(lane)};
+      if (party != allLanes && !(party >> source.lane & 1))
+        absentSource(lane, source.lane);
       result[lane] = a[source.lane];
       inRange |= Mask(source.inRange) << lane;
     });

@@ -37,6 +37,12 @@ absl::StatusCode codeOf(Fault::Kind kind) {
   }
 }
 
+/// Others have one value in all blocks of a launch.
+bool isOfBlock(Special what) {
+  return what == Special::ctaidX || what == Special::ctaidY ||
+         what == Special::ctaidZ || what == Special::sharedBytes;
+}
+
 /// A place to run blocks in, one after the other.
 class BlockRunner {
 public:
@@ -112,6 +118,8 @@ private:
     for (const ConstantRegister &constant : program.constants)
       fillRegister(warp, constant.offset, constant.bits,
                    [&](unsigned) { return constant.value; });
+    for (const SpecialRegister &special : program.specials)
+      fillSpecial(warp, special);
   }
   template <class F>
   static void fillRegister(Warp &warp, uint32_t offset, unsigned bits, F f) {
@@ -137,9 +145,13 @@ private:
     warp.productsIssued = 0;
     warp.productsFenced = false;
     for (const SpecialRegister &special : launch.program->specials)
-      fillRegister(warp, special.offset, special.bits, [&](unsigned lane) {
-        return valueOf(special.what, warp, lane);
-      });
+      if (isOfBlock(special.what))
+        fillSpecial(warp, special);
+  }
+  void fillSpecial(Warp &warp, const SpecialRegister &special) {
+    fillRegister(warp, special.offset, special.bits, [&](unsigned lane) {
+      return valueOf(special.what, warp, lane);
+    });
   }
   uint64_t valueOf(Special what, const Warp &warp, unsigned lane) const;
 
