@@ -31,7 +31,7 @@ FailureOr<ScalarProgram> ScalarProgram::compile(MapOp map) {
 
 SmallVector<double> ScalarProgram::run(ArrayRef<double> arguments,
                                        ArrayRef<int64_t> index) const {
-  std::vector<double> slots(numSlots);
+  SmallVector<double, 64> slots(numSlots); // no allocation for each element
   std::copy(arguments.begin(), arguments.end(), slots.begin());
   SmallVector<double> operands;
   for (const Step &step : steps) {

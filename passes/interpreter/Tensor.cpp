@@ -38,13 +38,6 @@ Tensor Tensor::zeros(Type type) {
 
 SmallVector<int64_t> Tensor::getStrides() const { return stridesOf(shape); }
 
-double &Tensor::at(ArrayRef<int64_t> index) {
-  return elements[positionOf(index, getStrides())];
-}
-double Tensor::at(ArrayRef<int64_t> index) const {
-  return elements[positionOf(index, getStrides())];
-}
-
 void forEachIndex(ArrayRef<int64_t> shape,
                   function_ref<void(ArrayRef<int64_t>)> visit) {
   SmallVector<int64_t> index(shape.size(), 0);
@@ -66,11 +59,6 @@ SmallVector<int64_t> stridesWithin(RankedTensorType part,
   for (auto [i, name] : llvm::enumerate(transformer::dimsOf(part).getNames()))
     strides[dims.find(name)] = own[i];
   return strides;
-}
-
-int64_t positionOf(ArrayRef<int64_t> index, ArrayRef<int64_t> strides) {
-  return std::inner_product(index.begin(), index.end(), strides.begin(),
-                            int64_t{0});
 }
 
 } // namespace meshwork::interpreter

@@ -33,13 +33,22 @@ public:
   mlir::ArrayRef<double> getElements() const { return elements; }
 
   /// The element at one index per dim.
-  double &at(mlir::ArrayRef<int64_t> index);
-  double at(mlir::ArrayRef<int64_t> index) const;
+  double &at(mlir::ArrayRef<int64_t> index) { return elements[place(index)]; }
+  double at(mlir::ArrayRef<int64_t> index) const {
+    return elements[place(index)];
+  }
 
   /// Steps between neighbours along each dim, in elements.
   mlir::SmallVector<int64_t> getStrides() const;
 
 private:
+  int64_t place(mlir::ArrayRef<int64_t> index) const {
+    int64_t sum = 0;
+    for (size_t i = 0; i < shape.size(); ++i)
+      sum = sum * shape[i] + index[i];
+    return sum;
+  }
+
   std::vector<int64_t> shape;
   std::vector<double> elements;
 };
@@ -54,8 +63,13 @@ void forEachIndex(mlir::ArrayRef<int64_t> shape,
 mlir::SmallVector<int64_t> stridesWithin(mlir::RankedTensorType part,
                                          mlir::RankedTensorType space);
 
-/// Sum of index times stride.
-int64_t positionOf(mlir::ArrayRef<int64_t> index,
-                   mlir::ArrayRef<int64_t> strides);
+/// Sum of index times stride. Here, since it is asked for each element.
+inline int64_t positionOf(mlir::ArrayRef<int64_t> index,
+                          mlir::ArrayRef<int64_t> strides) {
+  int64_t sum = 0;
+  for (size_t i = 0; i < index.size(); ++i)
+    sum += index[i] * strides[i];
+  return sum;
+}
 
 } // namespace meshwork::interpreter

@@ -38,3 +38,16 @@ function(meshwork_doc page definitions)
   add_custom_target(meshwork-doc-${page} DEPENDS ${made})
   add_dependencies(meshwork-doc meshwork-doc-${page})
 endfunction()
+
+# A module is millions of small blocks: with jemalloc a large model compiles in 0.7 of the time that the C library's
+# allocator takes. Sanitizers bring their own.
+function(meshwork_use_jemalloc target)
+  if(MESHWORK_SANITIZE)
+    return()
+  endif()
+  find_library(jemalloc jemalloc)
+  if(NOT jemalloc)
+    message(FATAL_ERROR "jemalloc is not found: `sudo apt-get install libjemalloc-dev`, or let `./dev build` do it")
+  endif()
+  target_link_options(${target} PRIVATE LINKER:--push-state,--no-as-needed ${jemalloc} LINKER:--pop-state)
+endfunction()
