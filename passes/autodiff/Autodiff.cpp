@@ -5,6 +5,7 @@
 #include "dialects/transformer/HeadGradient.h"
 #include "dialects/transformer/StepFunctions.h"
 #include "mlir/Dialect/Func/IR/FuncOps.h"
+#include "passes/analysis/FoldedLayers.h"
 #include "passes/autodiff/Passes.h"
 
 using namespace mlir;
@@ -177,16 +178,27 @@ private:
   DenseMap<Value, Value> gradients;
 };
 
+/// How often what an op does is done.
+double timesOf(Operation *op, const analysis::FoldedLayers &folded) {
+  return static_cast<double>(folded.times(layerOf(op)));
+}
+
 /// Model flops of one microbatch over all ranks, before anything is computed
-/// again or shared out. A large mesh passes 2^63, hence f64.
-FloatAttr modelFlops(func::FuncOp microbatch) {
-  double flops = 0;
-  for (auto op : microbatch.getOps<FactorOpInterface>())
-    if (llvm::all_of(op->getOperandTypes(), [](Type type) {
+/// again or shared out. A large mesh passes 2^63, hence f64. They are added up
+/// in two halves, so that they are the same in whatever order.
+FloatAttr modelFlops(func::FuncOp microbatch,
+                     const analysis::FoldedLayers &folded) {
+  double high = 0, low = 0; // of 2^32, and below
+  for (auto op : microbatch.getOps<FactorOpInterface>()) {
+    if (!llvm::all_of(op->getOperandTypes(), [](Type type) {
           return cast<ShapedType>(type).hasStaticShape();
         }))
-      flops += static_cast<double>(op.getFlops());
-  return Builder(microbatch.getContext()).getF64FloatAttr(flops);
+      continue;
+    auto flops = static_cast<uint64_t>(op.getFlops());
+    high += timesOf(op, folded) * static_cast<double>(flops >> 32);
+    low += timesOf(op, folded) * static_cast<double>(flops & UINT32_MAX);
+  }
+  return Builder(microbatch.getContext()).getF64FloatAttr(high * 0x1p32 + low);
 }
 
 /// Those of experts that tokens do not choose, which 6 flops for each parameter
@@ -207,15 +219,17 @@ double flopsOfIdleExperts(ExpertsOp op) {
 /// microbatch over all ranks. Attention counts forward and backward over every
 /// pair of query and key, masked or not. Of experts only those count that are
 /// chosen.
-FloatAttr palmAttentionFlops(func::FuncOp microbatch) {
+FloatAttr palmAttentionFlops(func::FuncOp microbatch,
+                             const analysis::FoldedLayers &folded) {
   double flops = 0;
   for (auto op : microbatch.getOps<ExpertsOp>())
-    flops -= flopsOfIdleExperts(op);
+    flops -= timesOf(op, folded) * flopsOfIdleExperts(op);
   for (auto op : microbatch.getOps<AttentionOp>()) {
     auto query = cast<RankedTensorType>(op.getQ().getType()),
          key = cast<RankedTensorType>(op.getK().getType());
     if (query.hasStaticShape() && key.hasStaticShape())
-      flops += 12.0 * static_cast<double>(query.getNumElements()) *
+      flops += timesOf(op, folded) * 12.0 *
+               static_cast<double>(query.getNumElements()) *
                static_cast<double>(key.getDimSize(1));
   }
   return Builder(microbatch.getContext()).getF64FloatAttr(flops);
@@ -233,9 +247,10 @@ struct AutodiffPass : impl::AutodiffPassBase<AutodiffPass> {
     }
     if (failed(Differentiation(loss).run()))
       return signalPassFailure();
-    getOperation()->setAttr(facts::modelFlops, modelFlops(loss));
+    auto folded = analysis::FoldedLayers::of(getOperation());
+    getOperation()->setAttr(facts::modelFlops, modelFlops(loss, folded));
     getOperation()->setAttr(facts::palmAttentionFlops,
-                            palmAttentionFlops(loss));
+                            palmAttentionFlops(loss, folded));
   }
 };
 } // namespace

@@ -190,6 +190,16 @@ Value Clustering::operandToStore(Value root) {
   return nullptr;
 }
 
+bool Clustering::areTooMany(const SetVector<Value> &leaves) {
+  size_t count = leaves.size();
+  if (folded.copies > 0)
+    for (Value leaf : leaves)
+      if (Operation *op = leaf.getDefiningOp())
+        count += folded.times(layerOf(op)) - 1;
+  isTooDeep |= count > maxLeaves && leaves.size() <= maxLeaves;
+  return leaves.size() > maxLeaves;
+}
+
 /// Follows `root` back to stored values. Where something does not fit in one
 /// kernel, the value at that border is stored, and the tracing starts again.
 FailureOr<Cone> Clustering::trace(Value root) {
@@ -204,7 +214,7 @@ FailureOr<Cone> Clustering::trace(Value root) {
       bool isLeaf = value != root && (stored.contains(value) || !isFusible(op));
       if (isLeaf) {
         cone.leaves.insert(value);
-        if (cone.leaves.size() > maxLeaves)
+        if (areTooMany(cone.leaves))
           border = operandToStore(root);
       } else if (!cone.members.contains(op)) {
         if (!addMember(cone, op))
@@ -340,6 +350,7 @@ void Clustering::place(const Cone &cone) {
       cluster.leaves.insert(leaf);
   if (cone.columns)
     cluster.columns = cone.columns;
+  areTooMany(cluster.leaves);
   clusterOf[cone.root] = index;
 }
 
@@ -375,7 +386,11 @@ LogicalResult Clustering::run() {
   if (failed(placeAll(order)))
     return failure();
   storeShared(order);
-  return placeAll(order);
+  if (failed(placeAll(order)))
+    return failure();
+  return isTooDeep ? block.getParentOp()->emitOpError(
+                         "has kernels that would read too much in all layers")
+                   : success();
 }
 
 } // namespace meshwork::fusion

@@ -2,6 +2,7 @@
 #pragma once
 
 #include "dialects/transformer/Transformer.h"
+#include "passes/analysis/FoldedLayers.h"
 #include "llvm/ADT/SetVector.h"
 
 namespace meshwork::fusion {
@@ -43,9 +44,13 @@ bool isTransposed(::mlir::Value root, ::mlir::RankedTensorType space);
 class Clustering {
 public:
   /// `maxLeaves` operands of a kernel, at most. With `tileMaxima` a kernel that
-  /// transposes may find maxima of everything.
-  Clustering(::mlir::Block &block, int64_t maxLeaves, bool tileMaxima)
-      : block(block), maxLeaves(maxLeaves), tileMaxima(tileMaxima) {}
+  /// transposes may find maxima of everything. Of `folded` layers operands
+  /// count as often as they would be there: where there would be too many,
+  /// kernels of all layers are others than those of few, and `run` fails.
+  Clustering(::mlir::Block &block, int64_t maxLeaves, bool tileMaxima,
+             const analysis::FoldedLayers &folded)
+      : block(block), maxLeaves(maxLeaves), tileMaxima(tileMaxima),
+        folded(folded) {}
   ::mlir::LogicalResult run();
 
   ::llvm::SmallVector<Cluster> clusters;
@@ -63,6 +68,7 @@ private:
   ::mlir::FailureOr<Cone> trace(::mlir::Value root);
   ::mlir::FailureOr<const Cone *> coneOf(::mlir::Value root);
   bool isWhole(const Cone &cone) const;
+  bool areTooMany(const ::llvm::SetVector<::mlir::Value> &leaves);
   ::mlir::Value operandToStore(::mlir::Value root);
   bool addMember(Cone &cone, ::mlir::Operation *op);
   void place(const Cone &cone);
@@ -72,6 +78,8 @@ private:
   ::mlir::Block &block;
   size_t maxLeaves;
   bool tileMaxima;
+  const analysis::FoldedLayers &folded;
+  bool isTooDeep = false; // kernels of all layers would read too much
   ::llvm::DenseMap<::mlir::Operation *, int64_t> number; // of anchors
   ::llvm::DenseMap<::mlir::Operation *, int64_t>
       notBefore; // op that must not run earlier -> the anchor before it

@@ -1,6 +1,7 @@
 // Builds the clusters that Clusters.cpp decides on.
 #include "dialects/transformer/Dims.h"
 #include "dialects/transformer/Facts.h"
+#include "dialects/transformer/StepFunctions.h"
 #include "mlir/Dialect/Func/IR/FuncOps.h"
 #include "passes/fusion/Clusters.h"
 #include "passes/fusion/Passes.h"
@@ -275,7 +276,10 @@ struct FusePass : impl::FusePassBase<FusePass> {
 
   LogicalResult fuse(Block &block) {
     hoistSources(block);
-    Clustering clustering(block, operands, tileMaxima);
+    auto folded = roleOf(block.getParentOp()) == StepFunction::microbatch
+                      ? analysis::FoldedLayers::of(getOperation())
+                      : analysis::FoldedLayers();
+    Clustering clustering(block, operands, tileMaxima, folded);
     if (failed(clustering.run()))
       return failure();
     DenseMap<Value, Value> stored;

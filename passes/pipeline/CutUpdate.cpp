@@ -3,8 +3,8 @@
 #include "dialects/transformer/Facts.h"
 #include "mlir/Dialect/Arith/IR/Arith.h"
 #include "mlir/IR/ImplicitLocOpBuilder.h"
-#include "mlir/IR/Matchers.h"
 #include "passes/pipeline/Cut.h"
+#include "passes/pipeline/Sums.h"
 #include "llvm/ADT/SmallBitVector.h"
 
 using namespace mlir;
@@ -20,52 +20,6 @@ StateOp sourceOf(Value value) {
     op = op->getOperand(0).getDefiningOp();
   return dyn_cast_or_null<StateOp>(op);
 }
-
-/// Whether it is neither read from a state nor set by the launcher.
-bool isComputed(Value value) {
-  auto op = value.getDefiningOp<TensorOpInterface>();
-  return op && op.getStateUse() == StateUse::none && !op.isSource();
-}
-
-/// A sum of numbers, some of which other ranks have.
-bool isSum(Operation *op) {
-  return isa<MapOp>(op) && op->getNumResults() == 1 &&
-         op->getNumOperands() > 0 &&
-         cast<RankedTensorType>(op->getResult(0).getType()).getRank() == 0 &&
-         llvm::all_of(op->getOperands(), isComputed);
-}
-
-/// Whether a map adds up its operands, each once, and does nothing else.
-bool addsUp(MapOp map) {
-  Block &block = map.getBody().front();
-  auto adds = [](Operation &op) {
-    auto constant = dyn_cast<arith::ConstantOp>(op);
-    return isa<arith::AddFOp, YieldOp>(op) ||
-           (constant && matchPattern(constant.getResult(), m_AnyZeroFloat()));
-  };
-  auto isUsedOnce = [](auto value) { return value.hasOneUse(); };
-  return isSum(map) && llvm::all_of(block, adds) &&
-         llvm::all_of(block.getArguments(), isUsedOnce) &&
-         llvm::all_of(block.without_terminator(),
-                      [](Operation &op) { return op.hasOneUse(); });
-}
-
-/// The terms of a sum of sums, in order, and its maps, the root first.
-struct Sum {
-  explicit Sum(MapOp map) { add(map); }
-  void add(MapOp map) {
-    maps.push_back(map);
-    for (Value term : map->getOperands()) {
-      auto inner = term.getDefiningOp<MapOp>();
-      if (inner && inner->hasOneUse() && addsUp(inner))
-        add(inner);
-      else
-        terms.push_back(term);
-    }
-  }
-  SmallVector<MapOp> maps;
-  SmallVector<Value> terms;
-};
 
 /// Of a parameter; none of what is no parameter.
 ArrayRef<int64_t> ranksOf(const Coordinates &coordinates, StringRef parameter) {
@@ -250,10 +204,7 @@ private:
       if (llvm::none_of(sum.maps,
                         [&](MapOp one) { return shortened.contains(one); }))
         continue;
-      ImplicitLocOpBuilder b(map.getLoc(), map);
-      map->getResult(0).replaceAllUsesWith(buildSum(b, sum.terms));
-      for (MapOp one : sum.maps)
-        one.erase();
+      sum.replace(sum.terms);
     }
   }
 

@@ -140,4 +140,84 @@ def UnfoldRanksPass : Pass<"pipeline-unfold-ranks", "::mlir::ModuleOp"> {
   let dependentDialects = ["::meshwork::schedule::ScheduleDialect"];
 }
 
+def FoldLayersPass : Pass<"pipeline-fold-layers", "::mlir::ModuleOp"> {
+  let summary = "Leaves out layers of a model that are equal to others";
+  let description = [{
+    Before: a model, @loss. After: of layers that are equal but for names of
+    parameters and numbers, every period of one to eight layers, two periods
+    are left at both ends. `schedule.folded_layers` says which are left out:
+    the first, the length of a period, and how many periods. -pipeline-unfold-layers makes
+    them again.
+    Passes in between may not go by names, and by numbers of layers only by their
+    order. What is told of values beside the IR (mesh/Provenance.h) is told of
+    those that are there.
+    ```mlir
+    // meshwork-opt -pipeline-fold-layers
+    !x = tensor<4xf32, #transformer.dims<embed>>
+    func.func @loss(%x: !x) -> !x {
+      %w0 = transformer.parameter "h.0.w" layer 0 init <constant, 1.0> : !x
+      %x0 = transformer.add %x, %w0 : !x, !x -> !x
+      %w1 = transformer.parameter "h.1.w" layer 1 init <constant, 1.0> : !x
+      %x1 = transformer.add %x0, %w1 : !x, !x -> !x
+      %w2 = transformer.parameter "h.2.w" layer 2 init <constant, 1.0> : !x
+      %x2 = transformer.add %x1, %w2 : !x, !x -> !x
+      %w3 = transformer.parameter "h.3.w" layer 3 init <constant, 1.0> : !x
+      %x3 = transformer.add %x2, %w3 : !x, !x -> !x
+      %w4 = transformer.parameter "h.4.w" layer 4 init <constant, 1.0> : !x
+      %x4 = transformer.add %x3, %w4 : !x, !x -> !x
+      %w5 = transformer.parameter "h.5.w" layer 5 init <constant, 1.0> : !x
+      %x5 = transformer.add %x4, %w5 : !x, !x -> !x
+      return %x5 : !x
+    }
+    // becomes
+    module attributes {schedule.folded_layers = array<i64: 3, 1, 1>} {
+    ...
+    %5 = transformer.add %3, %4 ...
+    %6 = transformer.parameter "h.4.w" layer 4 ...
+    %7 = transformer.add %5, %6 ...
+    ```
+  }];
+  let dependentDialects = ["::meshwork::schedule::ScheduleDialect"];
+}
+
+def UnfoldLayersPass : Pass<"pipeline-unfold-layers", "::mlir::ModuleOp"> {
+  let summary = "Makes the layers that others stand for";
+  let description = [{
+    Before: `schedule.folded_layers` (-pipeline-fold-layers) says which layers
+    are left out. After: @microbatch and @update have them, made from those
+    before them, with names, numbers and operands of their own. Sums of numbers
+    get their terms.
+    It is an error if those before and those behind are not equal, or if
+    anything but a sum reads a value of all of them. With `of=update` only
+    @update gets its layers, and `of=microbatch` may follow.
+    ```mlir
+    // meshwork-opt -pipeline-unfold-layers
+    !x = tensor<4xf32, #transformer.dims<embed>>
+    module attributes {schedule.folded_layers = array<i64: 2, 1, 2>} {
+      func.func @microbatch(%x: !x) -> !x {
+        %w0 = transformer.parameter "h.0.w" layer 0 init <constant, 1.0> : !x
+        %x0 = transformer.add %x, %w0 : !x, !x -> !x
+        %w1 = transformer.parameter "h.1.w" layer 1 init <constant, 1.0> : !x
+        %x1 = transformer.add %x0, %w1 : !x, !x -> !x
+        %w4 = transformer.parameter "h.4.w" layer 4 init <constant, 1.0> : !x
+        %x4 = transformer.add %x1, %w4 : !x, !x -> !x
+        %w5 = transformer.parameter "h.5.w" layer 5 init <constant, 1.0> : !x
+        %x5 = transformer.add %x4, %w5 : !x, !x -> !x
+        return %x5 : !x
+      }
+    }
+    // becomes
+    %4 = transformer.parameter "h.2.w" layer 2 ...
+    %5 = transformer.add %3, %4 ...
+    %6 = transformer.parameter "h.3.w" layer 3 ...
+    %7 = transformer.add %5, %6 ...
+    %8 = transformer.parameter "h.4.w" layer 4 ...
+    %9 = transformer.add %7, %8 ...
+    ```
+  }];
+  let options = [
+    Option<"of", "of", "std::string", "", "the function that is meant; all, where it is not said">
+  ];
+}
+
 #endif // MESHWORK_PIPELINE_PASSES

@@ -1,6 +1,7 @@
 #include "tools/meshwork/driver/Choices.h"
 
 #include "passes/pipelines/Pipelines.h"
+#include "tools/meshwork/driver/Folded.h"
 
 using namespace mlir;
 
@@ -11,10 +12,15 @@ namespace {
 constexpr struct {
   StringLiteral before; // a phase
   LogicalResult (*choose)(const AtChoice &at);
+  /// Whether the spec leaves it open; null: the model must tell, too.
+  bool (*isOpen)(const spec::Spec &spec) = nullptr;
 } choices[] = {
-    {"shard", chooseContext},     {"shard", chooseExchange},
-    {"shard", chooseZero},        {"pipeline", chooseLayers},
-    {"pipeline", chooseSchedule}, {"recompute", chooseRecompute},
+    {"shard", chooseContext, isContextOpen},
+    {"shard", chooseExchange, isExchangeOpen},
+    {"shard", chooseZero, isZeroOpen},
+    {"pipeline", chooseLayers},
+    {"pipeline", chooseSchedule},
+    {"recompute", chooseRecompute},
 };
 } // namespace
 
@@ -40,6 +46,12 @@ LogicalResult chooseBefore(StringRef phase, ModuleOp module, spec::Spec &spec,
   return success();
 }
 
+bool choosesBefore(StringRef phase, const spec::Spec &spec) {
+  return llvm::any_of(choices, [&](const auto &choice) {
+    return choice.before == phase && (!choice.isOpen || choice.isOpen(spec));
+  });
+}
+
 FailureOr<Trial> tryChoosing(ModuleOp module, spec::Spec spec,
                              StringRef first) {
   StringRef last = std::end(choices)[-1].before;
@@ -47,15 +59,22 @@ FailureOr<Trial> tryChoosing(ModuleOp module, spec::Spec spec,
   auto begin = llvm::find_if(pipelines::phases(), [&](const auto &phase) {
     return phase.name == first;
   });
+  StringRef lastFolded;
+  bool isChosen = false;
   for (; begin != pipelines::phases().end(); ++begin) {
+    isChosen |= begin->name == last;
+    if (begin->name == firstFolded)
+      lastFolded = runFolded(module, spec);
+    if (skips(begin->name, lastFolded))
+      continue;
     if (failed(chooseBefore(begin->name, module, spec, said)))
       return failure();
-    if (begin->name == last)
+    if (isChosen)
       break;
     if (failed(runPhase(module, spec, begin->name)))
       return failure();
   }
-  return tryPhases(module, spec, last);
+  return tryPhases(module, spec, begin->name);
 }
 
 } // namespace meshwork::driver

@@ -21,6 +21,9 @@ mlir::LogicalResult chooseBefore(llvm::StringRef phase, mlir::ModuleOp module,
 mlir::LogicalResult chooseBefore(llvm::StringRef phase, mlir::ModuleOp module,
                                  spec::Spec &spec, Said &said);
 
+/// Whether something may be chosen before the phase of this name.
+bool choosesBefore(llvm::StringRef phase, const spec::Spec &spec);
+
 /// What the plan would be: runs the phases on `module`, from the one named
 /// `first` on, with what is "auto" chosen on the way. Fails where compiling
 /// does.

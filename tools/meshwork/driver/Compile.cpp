@@ -22,6 +22,7 @@
 #include "tools/meshwork/driver/Budget.h"
 #include "tools/meshwork/driver/Choices.h"
 #include "tools/meshwork/driver/Files.h"
+#include "tools/meshwork/driver/Folded.h"
 #include "tools/meshwork/driver/Guard.h"
 #include "tools/meshwork/driver/Model.h"
 #include "tools/meshwork/driver/Progress.h"
@@ -223,8 +224,13 @@ private:
 
   int runPhases() {
     SpecErrors ofSpec(model.module()->getContext(), spec, origins);
+    StringRef lastFolded; // of phases that have run on few layers
     for (auto [number, phase] : llvm::enumerate(pipelines::phases())) {
       auto start = std::chrono::steady_clock::now();
+      if (phase.name == firstFolded)
+        lastFolded = foldLayers();
+      if (skips(phase.name, lastFolded))
+        continue;
       progress.begin(phase.name.str());
       Said said;
       OwningOpRef<ModuleOp> finished;
@@ -269,6 +275,19 @@ private:
         break;
     }
     return ok;
+  }
+
+  /// The last phase that has run on few layers; "" where none has. Only an
+  /// estimate allows it: a plan tells of the values of all.
+  StringRef foldLayers() {
+    if (!options.estimate || silence || showsPhases())
+      return "";
+    auto start = std::chrono::steady_clock::now();
+    progress.begin("few layers");
+    StringRef last = runFolded(model.module(), spec);
+    if (!last.empty())
+      noteTime("few layers", start);
+    return last;
   }
 
   int tellReproducer(StringRef phase) {

@@ -32,16 +32,19 @@ struct AtChoice {
 // fault of the compiler, which is told. What all ways are refused for is told
 // when the one is compiled that the spec gets then.
 
+bool isContextOpen(const spec::Spec &spec);
 /// `context.method`, before "shard": the method with which a step should take
 /// least time; "gathered" without attention.
 mlir::LogicalResult chooseContext(const AtChoice &at);
 
+bool isExchangeOpen(const spec::Spec &spec);
 /// `experts.exchange`, before "shard": how tokens of each layer reach their
 /// experts in least time. All start gathered; layers of one form after those of
 /// another are tried exchanged, with those before as they were chosen. Where
 /// forms differ, their ops say it and the spec stays.
 mlir::LogicalResult chooseExchange(const AtChoice &at);
 
+bool isZeroOpen(const spec::Spec &spec);
 /// `zero.gathered` and `zero.reduce`, before "shard": the fastest way that fits
 /// the memory of a rank, each with all that is chosen later.
 mlir::LogicalResult chooseZero(const AtChoice &at);

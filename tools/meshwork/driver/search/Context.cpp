@@ -24,10 +24,14 @@ static std::vector<Context> methodsOf(ModuleOp module, const spec::Spec &spec) {
   return methods;
 }
 
+bool isContextOpen(const spec::Spec &spec) {
+  return spec.splits("sequence") && spec.context == Context::byCost;
+}
+
 /// By seconds alone: how much memory there is decides later choices.
 LogicalResult chooseContext(const AtChoice &at) {
   spec::Spec &spec = at.spec;
-  if (!spec.splits("sequence") || spec.context != Context::byCost)
+  if (!isContextOpen(spec))
     return success();
   Copies copies{at.module, "shard"};
   auto tried = tryAll<Context>(methodsOf(at.module, spec), [&](Context method) {

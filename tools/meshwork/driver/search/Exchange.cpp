@@ -118,9 +118,12 @@ void tell(const Form &form, bool isOnly, bool isExchanged, const Times &times,
 }
 } // namespace
 
+bool isExchangeOpen(const spec::Spec &spec) {
+  return spec.splits("experts") && spec.experts.exchange == Exchange::byCost;
+}
+
 LogicalResult chooseExchange(const AtChoice &at) {
-  if (!at.spec.splits("experts") ||
-      at.spec.experts.exchange != Exchange::byCost)
+  if (!isExchangeOpen(at.spec))
     return success();
   std::vector<Form> forms = formsOf(at.module);
   auto exchange = [&](ModuleOp module, const Exchanged &exchanged) {

@@ -58,9 +58,11 @@ std::vector<spec::Zero> waysOfZero(const spec::Spec &spec) {
   return ways;
 }
 
+bool isZeroOpen(const spec::Spec &spec) { return spec.zero.hasChoice(); }
+
 LogicalResult chooseZero(const AtChoice &at) {
   spec::Spec &spec = at.spec;
-  if (!spec.zero.hasChoice())
+  if (!isZeroOpen(spec))
     return success();
   Copies copies{at.module, "shard", tryChoosing};
   std::vector<spec::Zero> ways = waysOfZero(spec);
