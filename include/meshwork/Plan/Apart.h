@@ -20,12 +20,15 @@ struct Box {
 };
 
 namespace detail {
-/// One direction of a grid that holds two boxes: a at 0, b at `begin`.
+/// One direction of a grid that holds two boxes: a at 0, b at `begin`, which
+/// may be negative.
 struct Direction {
   int64_t stride;
   int64_t sizeOfA = 1, sizeOfB = 1, begin = 0;
-  int64_t last() const { return std::max(sizeOfA, begin + sizeOfB) - 1; }
-  bool apart() const { return begin >= sizeOfA; }
+  int64_t extent() const {
+    return std::max(sizeOfA, begin + sizeOfB) - std::min<int64_t>(0, begin) - 1;
+  }
+  bool apart() const { return begin >= sizeOfA || begin + sizeOfB <= 0; }
 };
 
 inline Direction &at(std::vector<Direction> &grid, int64_t stride) {
@@ -43,10 +46,8 @@ inline uint64_t spanOf(const Box &box) {
   return last + 1;
 }
 
-/// The directions of both, the largest stride first; b lies `distance` elements
-/// behind a.
-inline std::vector<Direction> gridOf(const Box &a, const Box &b,
-                                     int64_t distance) {
+/// The directions of both, the largest stride first.
+inline std::vector<Direction> gridOf(const Box &a, const Box &b) {
   std::vector<Direction> grid;
   at(grid, 1);
   for (size_t i = 0; i < a.shape.size(); ++i)
@@ -57,10 +58,6 @@ inline std::vector<Direction> gridOf(const Box &a, const Box &b,
       at(grid, b.strides[i]).sizeOfB = b.shape[i];
   std::sort(grid.begin(), grid.end(),
             [](auto &x, auto &y) { return x.stride > y.stride; });
-  for (Direction &direction : grid) {
-    direction.begin = distance / direction.stride;
-    distance %= direction.stride;
-  }
   return grid;
 }
 
@@ -71,10 +68,32 @@ inline bool apartInGrid(const std::vector<Direction> &grid) {
   for (auto it = grid.rbegin(); it != grid.rend(); ++it) {
     if (below >= it->stride)
       return false;
-    below += static_cast<__int128>(it->last()) * it->stride;
+    below += static_cast<__int128>(it->extent()) * it->stride;
     apart |= it->apart();
   }
   return apart;
+}
+
+/// Finds a grid in which b begins `distance` elements behind a, from direction
+/// `i` on. Columns 8 to 11 of rows 0 to 3, and all of rows 4 and 5, of 12
+/// columns: b begins 40 elements behind a. That is 4 rows further and 8 columns
+/// back, not 3 rows and 4 columns further. `tries` bounds the work on what a
+/// file holds.
+inline bool apartFrom(size_t i, int64_t distance, std::vector<Direction> &grid,
+                      int &tries) {
+  if (i == grid.size())
+    return --tries >= 0 && apartInGrid(grid);
+  Direction &direction = grid[i];
+  int64_t rest = distance % direction.stride;
+  if (rest < 0)
+    rest += direction.stride;
+  direction.begin = (distance - rest) / direction.stride;
+  if (apartFrom(i + 1, rest, grid, tries))
+    return true;
+  if (rest == 0 || tries <= 0)
+    return false;
+  ++direction.begin;
+  return apartFrom(i + 1, rest - direction.stride, grid, tries);
 }
 } // namespace detail
 
@@ -82,8 +101,11 @@ inline bool apartInGrid(const std::vector<Direction> &grid) {
 /// share none. Exact for boxes of one grid, such as slices of a tensor along
 /// any dims; false when in doubt.
 inline bool apart(const Box &a, const Box &b, int64_t distance) {
-  return static_cast<uint64_t>(distance) >= detail::spanOf(a) ||
-         detail::apartInGrid(detail::gridOf(a, b, distance));
+  if (static_cast<uint64_t>(distance) >= detail::spanOf(a))
+    return true;
+  std::vector<detail::Direction> grid = detail::gridOf(a, b);
+  int tries = 64;
+  return detail::apartFrom(0, distance, grid, tries);
 }
 
 } // namespace meshwork::layout
