@@ -24,7 +24,7 @@ class Transformers(unittest.TestCase):
         cls.data = cls.space.tokens(configs.corpus())
         cls.recorded = json.loads(reference.FILE.read_text())["families"]
 
-    def run_like(self, name, axes, micro, experts):
+    def run_like(self, name, axes, micro, experts, **sections):
         """What is recorded, from a run of as many steps and one of the first step."""
         config = reference.FAMILIES[name]
         weights = reference.weights(self.recorded[name].get("shapes") or models.parameter_shapes(config),
@@ -33,7 +33,7 @@ class Transformers(unittest.TestCase):
         group = {"group": reference.BATCH} if self.recorded[name]["balance"] else {}
         plan = self.space.compile(config, tools.spec(
             reference.BATCH, micro, reference.SEQUENCE, mesh={"axes": axes}, optimizer=SGD,
-            **({"experts": {**experts, **group}} if experts or group else {})))
+            **({"experts": {**experts, **group}} if experts or group else {}), **sections))
         train = [self.space.train(plan, self.data, steps, lr=reference.RATE, init=init) for steps in (1, reference.STEPS)]
         return train[0].gradients, train[1]
 
@@ -65,6 +65,12 @@ class Transformers(unittest.TestCase):
         for name in configs.FOLLOWED:
             with self.subTest(name):
                 self.check(self.recorded[name], *self.run_like(name, ["pp=2", "tp=2"], 2, {}), steps=10)
+
+    def test_parts_of_the_residual_stream(self):
+        """What one weight makes of queries, keys and values goes to the heads' ranks, turned in part."""
+        for name in configs.FOLLOWED:
+            with self.subTest(name):
+                self.check(self.recorded[name], *self.run_like(name, ["tp=2"], 2, {}, shard={"residual_sequence": ["tp"]}), steps=10)
 
     def test_caps_on_parts_of_a_sequence(self):
         """Attention's partial results are merged of capped scores."""
