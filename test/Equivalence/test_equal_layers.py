@@ -27,6 +27,7 @@ MODELS = {"gpt2": {**configs.GPT2, "n_layer": 13, "n_head": 4},
 WHOLE = ("mixtral", "dropout")
 # Axes, other tables
 LAYOUTS = {"one": ([], {}), "zero1": (["dp=2"], {"zero": {"stage": 1}}), "zero3": (["dp=2"], {"zero": {"stage": 3}}),
+           "gathered": (["dp=2"], {"zero": {"stage": 3, "gathered": "auto"}, "expect": {"memory_per_rank": "1 GiB"}}),
            "tp-sp": (["tp=2"], {"shard": same_bits.SPLIT}),
            "ring": (["cp=2"], {"shard": {"sequence": ["cp"]}, "context": {"method": "ring"}}),
            "auto": (["cp=2"], {"shard": {"sequence": ["cp"]}}),
@@ -37,7 +38,7 @@ TARGETS = ("cpu", "cuda")
 
 
 def cases():
-    layouts = [layout for layout in LAYOUTS if layout != "auto"]
+    layouts = [layout for layout in LAYOUTS if layout not in ("auto", "gathered")]
     return pairs.choose(itertools.product(MODELS, layouts, POLICIES, PRECISIONS, ("joined", "separate"), TARGETS))
 
 
@@ -75,8 +76,10 @@ class EqualLayers(unittest.TestCase):
             pin = f'[[shard.tensor]]\nname = "{name}down_proj.weight"\ndims = "[{{?}}, {{?}}]"\n'
             self.assertEqual(self.check(MODELS["llama"], spec("one") + pin), is_few, name)
 
-    def test_so_do_choices_between_methods(self):
-        self.assertFalse(self.check(MODELS["llama"], spec("auto")))
+    def test_what_is_chosen(self):
+        """Ways of moving weights are compared from the phase on that moves them, when all layers are there."""
+        self.assertTrue(self.check(MODELS["llama"], spec("auto")))
+        self.assertFalse(self.check(MODELS["llama"], spec("gathered")))
 
 
 if __name__ == "__main__":

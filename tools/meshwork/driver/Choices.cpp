@@ -15,7 +15,7 @@ constexpr struct {
   /// Whether the spec leaves it open; null: the model must tell, too.
   bool (*isOpen)(const spec::Spec &spec) = nullptr;
 } choices[] = {
-    {"shard", chooseContext, isContextOpen},
+    {"step", chooseContext, isContextOpen},
     {"shard", chooseExchange, isExchangeOpen},
     {"shard", chooseZero, isZeroOpen},
     {"pipeline", chooseLayers},
@@ -63,14 +63,16 @@ FailureOr<Trial> tryChoosing(ModuleOp module, spec::Spec spec,
   bool isChosen = false;
   for (; begin != pipelines::phases().end(); ++begin) {
     isChosen |= begin->name == last;
-    if (begin->name == firstFolded)
-      lastFolded = runFolded(module, spec);
     if (skips(begin->name, lastFolded))
       continue;
     if (failed(chooseBefore(begin->name, module, spec, said)))
       return failure();
     if (isChosen)
       break;
+    if (begin->name == firstFolded)
+      lastFolded = runFolded(module, spec);
+    if (skips(begin->name, lastFolded))
+      continue;
     if (failed(runPhase(module, spec, begin->name)))
       return failure();
   }

@@ -227,8 +227,6 @@ private:
     StringRef lastFolded; // of phases that have run on few layers
     for (auto [number, phase] : llvm::enumerate(pipelines::phases())) {
       auto start = std::chrono::steady_clock::now();
-      if (phase.name == firstFolded)
-        lastFolded = foldLayers();
       if (skips(phase.name, lastFolded))
         continue;
       progress.begin(phase.name.str());
@@ -250,6 +248,10 @@ private:
         noteTime("the rest", start);
         return ok;
       }
+      if (phase.name == firstFolded)
+        lastFolded = foldLayers();
+      if (skips(phase.name, lastFolded))
+        continue;
       PassManager passes(model.module()->getContext());
       if (silence)
         passes.enableCrashReproducerGeneration(reproducerTo(options));

@@ -9,6 +9,7 @@
 #include "passes/analysis/TimesOn.h"
 #include "passes/codegen/plan/PlanWriter.h"
 #include "passes/pipelines/Pipelines.h"
+#include "tools/meshwork/driver/Folded.h"
 
 #include <map>
 #include <utility>
@@ -95,10 +96,15 @@ FailureOr<Trial> tryPhases(ModuleOp module, spec::Spec spec, StringRef first) {
   if (spec.recompute == spec::Recompute::byBudget &&
       spec.recomputeOfLayers.empty())
     spec.recompute = spec::Recompute::selective;
+  StringRef lastFolded;
   for (const pipelines::Phase &phase :
-       llvm::make_range(phaseNamed(first), pipelines::phases().end()))
-    if (failed(runPhase(module, spec, phase.name)))
+       llvm::make_range(phaseNamed(first), pipelines::phases().end())) {
+    if (phase.name == firstFolded)
+      lastFolded = runFolded(module, spec);
+    if (!skips(phase.name, lastFolded) &&
+        failed(runPhase(module, spec, phase.name)))
       return failure();
+  }
   FailureOr<std::vector<uint64_t>> bytes =
       codegen::programBytes(module, spec.device);
   if (failed(bytes))

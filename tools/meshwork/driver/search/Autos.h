@@ -33,7 +33,7 @@ struct AtChoice {
 // when the one is compiled that the spec gets then.
 
 bool isContextOpen(const spec::Spec &spec);
-/// `context.method`, before "shard": the method with which a step should take
+/// `context.method`, before "step": the method with which a step should take
 /// least time; "gathered" without attention.
 mlir::LogicalResult chooseContext(const AtChoice &at);
 

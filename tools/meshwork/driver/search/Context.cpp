@@ -33,7 +33,7 @@ LogicalResult chooseContext(const AtChoice &at) {
   spec::Spec &spec = at.spec;
   if (!isContextOpen(spec))
     return success();
-  Copies copies{at.module, "shard"};
+  Copies copies{at.module, "step"};
   auto tried = tryAll<Context>(methodsOf(at.module, spec), [&](Context method) {
     spec::Spec with = spec;
     with.context = method;
