@@ -2,6 +2,7 @@
 // (-pipeline-fold-layers).
 #pragma once
 
+#include "dialects/transformer/Facts.h"
 #include "mlir/IR/BuiltinAttributes.h"
 #include "mlir/IR/BuiltinOps.h"
 
@@ -15,13 +16,19 @@ inline constexpr ::llvm::StringLiteral foldedLayersName =
 struct FoldedLayers {
   int64_t first = 0, period = 1, copies = 0;
 
+  /// Layers that follow each other in one order, like with a window and
+  /// without: longer periods have not been seen.
+  static constexpr int64_t longestPeriod = 8;
+
   /// None are left out where the module does not say so.
   static FoldedLayers of(::mlir::ModuleOp module) {
     auto told =
         module->getAttrOfType<::mlir::DenseI64ArrayAttr>(foldedLayersName);
-    if (!told || told.size() != 3)
-      return {};
-    return {told[0], told[1], told[2]};
+    bool isValid = told && told.size() == 3 && told[1] > 0 &&
+                   told[1] <= longestPeriod && told[0] >= told[1] &&
+                   told[0] < transformer::mostLayers && told[2] > 0 &&
+                   told[2] < transformer::mostLayers;
+    return isValid ? FoldedLayers{told[0], told[1], told[2]} : FoldedLayers();
   }
   void note(::mlir::ModuleOp module) const {
     module->setAttr(foldedLayersName,

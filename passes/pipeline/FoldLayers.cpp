@@ -19,9 +19,6 @@ namespace meshwork::pipeline {
 namespace {
 using analysis::FoldedLayers;
 
-/// Layers that follow each other in one order, like with a window and without:
-/// longer periods have not been seen.
-constexpr int64_t longestPeriod = 8;
 /// Periods that stay before those left out, and behind them: what is next to
 /// the embedding or the head may become something else.
 constexpr int64_t keptPeriods = 2;
@@ -43,7 +40,7 @@ public:
   /// Which layers others may stand for: as many as can be.
   FoldedLayers longest() const {
     FoldedLayers best;
-    for (int64_t period = 1; period <= longestPeriod; ++period)
+    for (int64_t period = 1; period <= FoldedLayers::longestPeriod; ++period)
       if (FoldedLayers found = longestOf(period);
           found.period * found.copies > best.period * best.copies)
         best = found;

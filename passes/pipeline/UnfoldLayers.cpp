@@ -128,9 +128,16 @@ struct UnfoldLayersPass : impl::UnfoldLayersPassBase<UnfoldLayersPass> {
   using UnfoldLayersPassBase::UnfoldLayersPassBase;
 
   void runOnOperation() override {
+    Attribute told = getOperation()->getAttr(analysis::foldedLayersName);
     auto folded = FoldedLayers::of(getOperation());
-    if (folded.copies == 0)
-      return;
+    if (folded.copies == 0) {
+      if (told)
+        emitError(getOperation().getLoc())
+            << "'" << analysis::foldedLayersName << "' is " << told
+            << ", expected the first layer left out, the length of a period, "
+               "and how many periods";
+      return told ? signalPassFailure() : void();
+    }
     LayerOfParameter parameters = layersOfParameters(getOperation());
     for (auto function : getOperation().getOps<func::FuncOp>()) {
       if (!isAsked(function))

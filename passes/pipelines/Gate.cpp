@@ -86,7 +86,19 @@ static LogicalResult checkFileNames(func::FuncOp loss) {
 }
 
 /// A model as users may write it: one function, parameters of distinct names.
+/// What is left out of it, or stands for others, passes say.
+LogicalResult checkAttributes(ModuleOp module) {
+  for (NamedAttribute attribute : module->getAttrs())
+    if (isa_and_nonnull<schedule::ScheduleDialect>(attribute.getNameDialect()))
+      return module.emitError()
+             << "has the attribute '" << attribute.getName().strref()
+             << "', which passes set, not the model; leave it out";
+  return success();
+}
+
 LogicalResult checkInput(ModuleOp module) {
+  if (failed(checkAttributes(module)))
+    return failure();
   auto loss = functionOf(module, StepFunction::loss);
   if (!loss || loss.isExternal() || loss.getNumArguments() != 2 ||
       !llvm::hasSingleElement(loss.getBody()))

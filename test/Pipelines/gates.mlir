@@ -44,6 +44,18 @@ module {
 
 // -----
 
+// A model has all its layers.
+#bs = #transformer.dims<batch, sequence>
+// expected-error@+1 {{has the attribute 'schedule.folded_layers', which passes set, not the model; leave it out}}
+module attributes {schedule.folded_layers = array<i64: 2, 1, 2>} {
+  func.func @loss(%tokens: tensor<?x?xi32, #bs>, %targets: tensor<?x?xi32, #bs>) -> tensor<f32> {
+    %w = transformer.parameter "w" init <constant, 1.0> : tensor<f32>
+    return %w : tensor<f32>
+  }
+}
+
+// -----
+
 // Nothing cuts a step into stages yet.
 #bs = #transformer.dims<batch, sequence>
 module {
