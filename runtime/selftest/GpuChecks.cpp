@@ -3,6 +3,7 @@
 #include "absl/strings/str_format.h"
 #include "lib/Plan/StatusMacros.h"
 #include "runtime/device/cuda/CudaDevice.h"
+#include "runtime/device/cuda/MeasureGpu.h"
 #include "runtime/selftest/OddOnesOut.h"
 #include <sstream>
 
@@ -43,9 +44,7 @@ GpuHere gpuHere() {
                                     device) != 0)
     return {};
   return {absl::StrCat(name, " (compute capability ", major, ".", minor, ")"),
-          major >= 10  ? "sm_100"
-          : major == 9 ? "sm_90a"
-                       : "sm_80"};
+          cuda::archOf(major)};
 }
 
 absl::StatusOr<std::vector<int>> agreeOnGpus(Processes &processes,

@@ -1,11 +1,11 @@
 #include "tools/meshwork-run/MachineFile.h"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_format.h"
-#include "lib/Cost/Times.h"
+#include "lib/Spec/Words.h"
 #include "meshwork/Runtime/ExitCode.h"
 #include "runtime/io/Files.h"
 #include "runtime/io/IoStatus.h"
-#include <cstdlib>
+#include "tools/meshwork-run/GpuMachine.h"
 
 namespace meshwork {
 namespace {
@@ -14,23 +14,18 @@ using cost::Machine;
 using runtime::MeasuredLink;
 using runtime::MeasuredMachine;
 
-/// Measurements have no more digits than these.
-double rounded(double value) {
-  return std::strtod(absl::StrFormat("%.3g", value).c_str(), nullptr);
-}
-
-/// Copies between ranks of a node are made by the cores that compute.
-cost::Link linkOf(const MeasuredLink &found, LinkClass link) {
-  auto sent = static_cast<double>(cost::bytesSent(
-      plan::CollectiveKind::all_reduce, found.bytes, found.ranks));
-  double moving = std::max(found.largeSeconds - found.smallSeconds,
-                           1e-3 * found.largeSeconds);
-  return {rounded(found.smallSeconds), rounded(sent / moving),
-          link != LinkClass::betweenNodes, /*isGiven=*/true};
+absl::Status leftAsItIs(const std::string &path, const std::string &kind,
+                        const std::string &why) {
+  return runtime::withExitCode(
+      absl::FailedPreconditionError(
+          absl::StrCat(quote(path), " is there and is no machine file", kind,
+                       ", so it is left as it is; give another path. ", why)),
+      runtime::ExitCode::cannotCreate);
 }
 
 /// The machine file that is at `path`; nothing where no file is.
-absl::StatusOr<std::optional<Machine>> machineAt(const std::string &path) {
+absl::StatusOr<std::optional<Machine>> machineAt(const std::string &path,
+                                                 spec::Device device) {
   auto file = runtime::InputFile::open(path);
   if (absl::IsNotFound(file.status()))
     return std::nullopt;
@@ -43,13 +38,10 @@ absl::StatusOr<std::optional<Machine>> machineAt(const std::string &path) {
     return status;
   cost::MachineResult result = cost::readMachine(text, path);
   if (!result.machine)
-    return runtime::withExitCode(
-        absl::FailedPreconditionError(
-            absl::StrCat(quote(path),
-                         " is there and is no machine file, so it is left as "
-                         "it is; give another path. ",
-                         result.diagnostics[0].text())),
-        runtime::ExitCode::cannotCreate);
+    return leftAsItIs(path, "", result.diagnostics[0].text());
+  if (result.machine->device != device)
+    return leftAsItIs(
+        path, absl::StrCat(" of device ", quote(spec::wordOf(device))), "");
   return result.machine;
 }
 
@@ -82,7 +74,9 @@ Machine machineOf(const MeasuredMachine &found,
       &found.inProcess, &found.withinNode, &found.betweenNodes};
   for (size_t i = 0; i < cost::numLinkClasses; ++i)
     if (*links[i])
-      machine.links[i] = linkOf(**links[i], static_cast<LinkClass>(i));
+      // Copies between ranks of a node are made by the cores that compute.
+      machine.links[i] = linkOf(**links[i], static_cast<LinkClass>(i) !=
+                                                LinkClass::betweenNodes);
   return machine;
 }
 
@@ -105,21 +99,58 @@ void tell(const Machine &machine, const std::string &path) {
   absl::PrintF("written to %s\n", printable(path));
 }
 
-absl::Status write(const std::string &path, const MeasuredMachine &found) {
-  absl::StatusOr<std::optional<Machine>> before = machineAt(path);
-  if (!before.ok())
-    return runtime::fromIo(before.status());
-  Machine machine = machineOf(found, *before);
-  std::string text = cost::print(machine);
+/// `remarks` go into the file as comments.
+absl::Status writeMachine(const std::string &path, const Machine &machine,
+                          const std::vector<std::string> &remarks) {
+  std::string text = "# Measured by meshwork-run --measure-machine.\n";
+  for (const std::string &remark : remarks)
+    absl::StrAppend(&text, "# ", remark, "\n");
+  text += cost::print(machine);
   if (cost::MachineResult again = cost::readMachine(text, path); !again.machine)
     return absl::InternalError(absl::StrCat("the measurement is no machine: ",
                                             textOf(again.diagnostics)));
-  absl::Status status = runtime::fromIo(runtime::writeWhole(
-      path,
-      absl::StrCat("# Measured by meshwork-run --measure-machine.\n", text)));
+  return runtime::fromIo(runtime::writeWhole(path, text));
+}
+
+absl::Status write(const std::string &path, const MeasuredMachine &found) {
+  absl::StatusOr<std::optional<Machine>> before =
+      machineAt(path, spec::Device::cpu);
+  if (!before.ok())
+    return runtime::fromIo(before.status());
+  Machine machine = machineOf(found, *before);
+  absl::Status status = writeMachine(path, machine, {});
   if (status.ok())
     tell(machine, path);
   return status;
+}
+
+absl::Status write(const std::string &path,
+                   const runtime::MeasuredGpus &found) {
+  absl::StatusOr<std::optional<Machine>> before =
+      machineAt(path, spec::Device::cuda);
+  if (!before.ok())
+    return runtime::fromIo(before.status());
+  Machine machine = machineOfGpus(found, *before);
+  std::vector<std::string> remarks;
+  for (const std::string &one : notMeasured(found, machine))
+    remarks.push_back(absl::StrCat("not measured: ", one));
+  absl::Status status = writeMachine(path, machine, remarks);
+  if (!status.ok())
+    return status;
+  for (const std::string &line : linesOf(found, machine))
+    absl::PrintF("%s\n", printable(line));
+  for (const std::string &line : remarks)
+    absl::PrintF("%s\n", line);
+  absl::PrintF("written to %s\n", printable(path));
+  return absl::OkStatus();
+}
+
+absl::Status checkPath(const std::string &path) {
+  if (path != "-")
+    return absl::OkStatus();
+  return absl::InvalidArgumentError(
+      "--measure-machine \"-\": expected a file, in which links that were "
+      "measured before are kept");
 }
 } // namespace
 
@@ -129,11 +160,18 @@ std::string machineText(const runtime::MeasuredMachine &found) {
 
 absl::Status measureMachineTo(const std::string &path,
                               const runtime::RunOptions &options) {
-  if (path == "-")
-    return absl::InvalidArgumentError(
-        "--measure-machine \"-\": expected a file, in which links that were "
-        "measured before are kept");
+  if (absl::Status status = checkPath(path); !status.ok())
+    return status;
   return runtime::measureMachine(options, [&](const MeasuredMachine &found) {
+    return write(path, found);
+  });
+}
+
+absl::Status measureGpusTo(const std::string &path,
+                           const runtime::RunOptions &options) {
+  if (absl::Status status = checkPath(path); !status.ok())
+    return status;
+  return runtime::measureGpus(options, [&](const runtime::MeasuredGpus &found) {
     return write(path, found);
   });
 }

@@ -15,4 +15,8 @@ std::string machineText(const runtime::MeasuredMachine &found);
 absl::Status measureMachineTo(const std::string &path,
                               const runtime::RunOptions &options);
 
+/// The same of GPUs.
+absl::Status measureGpusTo(const std::string &path,
+                           const runtime::RunOptions &options);
+
 } // namespace meshwork

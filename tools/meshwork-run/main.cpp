@@ -14,6 +14,7 @@
 #include <csignal>
 #include <cstdio>
 #include <cstdlib>
+#include <functional>
 #include <set>
 #include <unistd.h>
 
@@ -137,24 +138,38 @@ void checkNeeds(const CLI::App &app) {
                                std::string(row.needs) + " or " + row.orNeeds);
 }
 
+constexpr const char *deviceOption = "--measure-device";
+
 /// What stands in the place of a plan, with the options that it takes.
 struct Instead {
   const char *name, *help;
   std::set<std::string> fine;
-  absl::Status (*run)(const std::string &path,
-                      const meshwork::runtime::RunOptions &options);
+  std::function<absl::Status(const std::string &path,
+                             const meshwork::runtime::RunOptions &options)>
+      run;
   std::string path = {}; // of the file to write; "": it is not asked for
 };
 
-std::vector<Instead> allInstead() {
+absl::Status measure(bool onGpus, const std::string &path,
+                     const meshwork::runtime::RunOptions &options) {
+  return onGpus ? meshwork::measureGpusTo(path, options)
+                : meshwork::measureMachineTo(path, options);
+}
+
+std::vector<Instead> allInstead(const bool &onGpus) {
   const std::set<std::string> ofMachine = {
       "--transport", "--interface", "--threads", "--no-pin", "--timeout"};
   std::set<std::string> ofTest = ofMachine;
   ofTest.insert({"--ranks", "--share-gpu"});
+  std::set<std::string> ofMeasuring = ofMachine;
+  ofMeasuring.insert(deviceOption);
   return {{"--measure-machine",
            "Instead of a plan: measure this machine and write a machine file "
            "for target.machine",
-           ofMachine, meshwork::measureMachineTo},
+           ofMeasuring,
+           [&](auto &path, auto &options) {
+             return measure(onGpus, path, options);
+           }},
           {"--self-test",
            "Instead of a plan: try links, work, collectives and five plans on "
            "all ranks, and write a report with nothing private in it",
@@ -171,6 +186,25 @@ void addInstead(CLI::App &app, CLI::Option *plan, Instead &instead) {
          instead.help)
       ->type_name("FILE")
       ->group("The machine");
+}
+
+/// Beside --measure-machine. Alone it is told to lack that, not a plan.
+void addDevice(CLI::App &app, CLI::Option *plan, bool &onGpus) {
+  meshwork::cli::addChoice<bool>(
+      app, deviceOption, onGpus, {{"cpu", false}, {"cuda", true}},
+      "What to measure: the cores of this machine, or NVIDIA GPUs: all that "
+      "this process sees, under mpirun one a rank")
+      ->default_str("cpu")
+      ->each([plan](const std::string &) { plan->required(false); })
+      ->needs(app.get_option("--measure-machine"))
+      ->group("The machine");
+}
+
+/// GPUs are measured by one thread each, wherever it runs.
+void checkDevice(const CLI::App &app, bool onGpus) {
+  for (const char *option : {"--threads", "--no-pin"})
+    if (onGpus && app.count(option) > 0)
+      throw CLI::ExcludesError(std::string(deviceOption) + " cuda", option);
 }
 
 /// Said here, not by each option: `--help` would repeat it for all of them.
@@ -190,6 +224,7 @@ constexpr const char *examples = R"(Examples:
   meshwork-run tiny.mwplan --data tokens.bin --steps 1000 --checkpoint run --checkpoint-every 100 --resume auto
   mpirun -n 2 meshwork-run tiny.mwplan --data tokens.bin --steps 1000
   meshwork-run --measure-machine here.toml
+  meshwork-run --measure-machine gpus.toml --measure-device cuda
   mpirun -n 2 meshwork-run --self-test report.json)";
 } // namespace
 
@@ -206,13 +241,16 @@ int main(int argc, char **argv) {
   plan->required()->type_name("");
   addOptions(app, options);
   app.footer(examples);
-  std::vector<Instead> instead = allInstead();
+  bool onGpus = false;
+  std::vector<Instead> instead = allInstead(onGpus);
   for (Instead &one : instead)
     addInstead(app, plan, one);
+  addDevice(app, plan, onGpus);
   app.callback([&] {
     checkNeeds(app);
     for (const Instead &one : instead)
       checkInstead(app, plan, one);
+    checkDevice(app, onGpus);
   });
   if (std::optional<int> code = meshwork::cli::parse(app, argc, argv))
     return *code;

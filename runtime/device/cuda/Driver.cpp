@@ -6,7 +6,7 @@
 namespace meshwork::runtime::cuda {
 namespace {
 constexpr char libraryName[] = "libcuda.so.1";
-constexpr char needs[] = "; this plan needs an NVIDIA GPU and its driver";
+constexpr char needs[] = "; device \"cuda\" needs an NVIDIA GPU and its driver";
 
 absl::Status lacking(absl::string_view what) {
   return absl::FailedPreconditionError(absl::StrCat(what, needs));
