@@ -88,6 +88,7 @@ absl::StatusOr<MeasuredGpus> measureRank(Transport &host, uint32_t rank,
   }
   MESHWORK_RETURN_IF_ERROR(checkAlike(names));
   found.work = meanOf(all);
+  found.work.whyNoAttention = mine.whyNoAttention; // they are alike
   MESHWORK_RETURN_IF_ERROR(
       measureGpuLinks({*gpu, host, rank, found.ranks / ranksPerNode,
                        ranksPerNode, timeoutSeconds},

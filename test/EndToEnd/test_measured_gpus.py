@@ -72,6 +72,18 @@ class MeasuredGpus(unittest.TestCase):
             self.assertIn(f"not measured: {what}", told)
             self.assertIn(f"# not measured: {what}", self.space.read("m.toml"))
 
+    def test_compute_capability_9_0_has_more(self):
+        """Products of 8 bits, and kernels for attention."""
+        told, machine = self.measure(capability="9.0")
+        self.assertEqual(machine["arch"], "sm_90a")
+        self.assertNotEqual(machine["flops"]["fp8"], machine["flops"]["bf16"])
+        self.assertRegex(told, r"fp8 [\d.e-]+ Tflop/s; .*\n(.*\n)*attention in bf16: [\d.e-]+ Tflop/s, its gradient ")
+        for figure in (machine["attention"]["half_keys"], machine["attention"]["half_head"]):
+            self.assertGreaterEqual(figure, 0)
+        self.assertNotEqual(machine["attention"]["bf16"], machine["flops"]["bf16"])
+        self.assertNotIn("attention.bf16", told)
+        self.assertNotIn("fp8 is", told)
+
     def test_plans_are_made_for_what_was_measured(self):
         told, machine = self.measure(devices=2)
         self.assertRegex(told, r"^2 GPUs, 2 on each node")
@@ -96,7 +108,7 @@ class MeasuredGpus(unittest.TestCase):
         self.assertEqual((after["attention"]["bf16"], after["attention"]["half_keys"]), (3e14, 230))
         self.assertNotEqual(bf16, 3e14)
         self.assertEqual(after["attention"]["f32"], after["flops"]["f32"])  # it said nothing of that
-        self.assertIn("attention.bf16 is 300 Tflop/s: as it was", told)
+        self.assertIn("attention.bf16 is 300 Tflop/s, as it was: the GPU has compute capability 8.0, expected 9.0", told)
         # One GPU alone leaves the link and the number of ranks.
         _, again = self.measure()
         self.assertEqual((again["ranks_per_node"], again["link"]["within_node"]), (2, after["link"]["within_node"]))

@@ -41,6 +41,18 @@ void setProducts(const runtime::cuda::GpuWork &work, Machine &machine) {
   }
 }
 
+/// In bf16, which the measured kernels take.
+void setAttention(const runtime::cuda::GpuWork &work, Machine &machine) {
+  if (work.forward.flops == 0)
+    return;
+  machine.attention[bf16] = rounded(work.forward.flops);
+  machine.halfHead = rounded(work.forward.halfHead);
+  machine.halfKeys = rounded(work.forward.halfKeys);
+  machine.gradient[bf16] = rounded(work.gradient.flops);
+  machine.halfHeadOfGradient = rounded(work.gradient.halfHead);
+  machine.halfKeysOfGradient = rounded(work.gradient.halfKeys);
+}
+
 /// A file needs a link, so the default's is there where none was measured.
 bool isGuess(const Machine &machine, size_t link) {
   const Machine &usual = cost::defaultMachine(spec::Device::cuda);
@@ -129,6 +141,7 @@ Machine machineOfGpus(const MeasuredGpus &found,
   // A run may have some of a node's GPUs alone.
   machine.ranksPerNode = std::max(machine.ranksPerNode, found.ranksPerNode);
   setProducts(found.work, machine);
+  setAttention(found.work, machine);
   machine.memory = machine.kernels = rounded(found.work.copyBytes);
   machine.launch = rounded(found.work.launchSeconds);
   machine.host.bandwidth = rounded(found.work.hostBytes);
@@ -155,6 +168,10 @@ std::vector<std::string> linesOf(const MeasuredGpus &found,
       absl::StrFormat("the host's memory: %.3g us, %s each way",
                       machine.host.latency * 1e6,
                       bytesText(machine.host.bandwidth))};
+  if (found.work.forward.flops > 0)
+    lines.push_back(absl::StrFormat("attention in bf16: %s, its gradient %s",
+                                    flopsText(machine.attention[bf16]),
+                                    flopsText(machine.gradient[bf16])));
   for (size_t i = 0; i < cost::numLinkClasses; ++i)
     if (isMeasured(found, i))
       lines.push_back(textOf(machine, i));
@@ -169,9 +186,11 @@ std::vector<std::string> notMeasured(const MeasuredGpus &found,
                                  ": this GPU or its cuBLASLt has no products "
                                  "of 8 bits"));
   bool isAsProducts = machine.attention[bf16] == machine.flops[bf16];
-  lines.push_back(absl::StrCat("attention.bf16 is ",
-                               flopsText(machine.attention[bf16]), ": ",
-                               isAsProducts ? "as products" : "as it was"));
+  if (!found.work.whyNoAttention.empty())
+    lines.push_back(absl::StrCat("attention.bf16 is ",
+                                 flopsText(machine.attention[bf16]), ", ",
+                                 isAsProducts ? "as products" : "as it was",
+                                 ": ", found.work.whyNoAttention));
   for (size_t i = 0; i < cost::numLinkClasses; ++i)
     if (machine.links[i].isGiven && !isMeasured(found, i))
       lines.push_back(absl::StrCat(textOf(machine, i), ": ",

@@ -29,6 +29,7 @@ absl::StatusOr<GpuWork> measureGpu(const Gpu &gpu, const QueueOwner &owner) {
   MESHWORK_RETURN_IF_ERROR(measureProducts(gpu, *queue, work));
   MESHWORK_ASSIGN_OR_RETURN(work.copyBytes, measureCopy(gpu, *queue));
   MESHWORK_RETURN_IF_ERROR(measureHostLink(gpu, *queue, *other, work));
+  MESHWORK_RETURN_IF_ERROR(measureAttention(gpu, *queue, work));
   return work;
 }
 

@@ -20,8 +20,9 @@ struct GpuWork {
   /// Bytes a second each way, between its memory and the host's, while as many
   /// come the other way; and what one copy takes besides.
   double hostBytes = 0, hostSeconds = 0;
-  AttentionRate forward,
-      gradient; // in bf16; the gradient is two forward passes
+  /// In bf16; plans count the gradient as two forward passes.
+  AttentionRate forward, gradient;
+  std::string whyNoAttention; // "": it was measured
 };
 
 /// Takes some seconds. The queues that it makes are of `owner`. By all ranks of

@@ -12,5 +12,8 @@ absl::StatusOr<double> measureLaunch(const Gpu &gpu, Queue &queue);
 absl::StatusOr<double> measureCopy(const Gpu &gpu, Queue &queue);
 absl::Status measureHostLink(const Gpu &gpu, Queue &out, Queue &back,
                              GpuWork &work);
+/// Forward and gradient, where the runtime has kernels for the GPU; else the
+/// reason.
+absl::Status measureAttention(const Gpu &gpu, Queue &queue, GpuWork &work);
 
 } // namespace meshwork::runtime::cuda
