@@ -22,7 +22,7 @@ CUBLASLT = ["libcublasLt.so.13", "libcublasLt.so.12", "libcublasLt.so"]
 
 @unittest.skipUnless((EMULATOR / "libcuda.so.1").exists(), "the emulated GPU is not built")
 class MeasuredGpus(unittest.TestCase):
-    cost_s = 40
+    cost_s = 30
 
     def setUp(self):
         self.shell = self.space = Shell()
@@ -68,7 +68,7 @@ class MeasuredGpus(unittest.TestCase):
         self.assertNotIn("products", machine)
         # What has no products of 8 bits, and a link that nothing was sent over.
         self.assertEqual(machine["flops"]["fp8"], machine["flops"]["bf16"])
-        for what in ("flops.fp8 is", "attention.bf16 is", "link between_nodes: 20.0 us, 50 GB/s: a guess"):
+        for what in ("flops.fp8 is", "memory.kernels is", "attention.bf16 is", "link between_nodes: 20.0 us, 50 GB/s: a guess"):
             self.assertIn(f"not measured: {what}", told)
             self.assertIn(f"# not measured: {what}", self.space.read("m.toml"))
 
@@ -121,6 +121,7 @@ class MeasuredGpus(unittest.TestCase):
         self.assertNotIn("products", machine)
         self.assertIn("half_size", machine["flops"])
         self.assertEqual(machine["link"]["within_node"]["bandwidth"], 362e9)
+        self.assertEqual(machine["memory"]["kernels"], 2.6e12)
         self.assertEqual((machine["node"]["adapters"], machine["peak"]["fp8"]), (8, 1979e12))
 
     def test_what_is_missing_is_told(self):

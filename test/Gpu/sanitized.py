@@ -16,11 +16,11 @@ from stages import Case
 # Kernels that a plan carries (kernel_7, merged_0, attention_bf16_64_0, ...) and the launcher's own.
 OUR_KERNELS = ("^((kernel|merged|embedding|embedding_grad|copy_block|fill|top_k|attention[a-z0-9_]*|pick|pick_grad|"
                "count_choices|begin_rows|place_rows|count_turns|add_turns|keep_choices|assign_slots|combine_rows|grouped_product|grouped_gradient)_[0-9]+|"
-               "moveBoxes|finishProduct|addUp|wgmma(Forward|RowSums|KeyGrad|QueryGrad)(64|128))$")
+               "moveBoxes|finishProduct|addUp|emptyKernel|wgmma(Forward|RowSums|KeyGrad|QueryGrad)(64|128))$")
 # Older tools take parts of names alone. In other kernels' names they are rare.
 OUR_PARTS = ("kernel_", "merged_", "embedding_", "attention_", "copy_block_", "fill_", "top_k_", "pick_", "count_choices_", "begin_rows_",
              "place_rows_", "count_turns_", "add_turns_", "keep_choices_", "assign_slots_", "combine_rows_", "grouped_", "moveBoxes",
-             "finishProduct", "addUp", "wgmma")
+             "finishProduct", "addUp", "emptyKernel", "wgmma")
 
 WGMMA = [launcher.HERE / "wgmma-test", "--gtest_filter=*OneTile:*WideHeads:*HopsOfARing:*Documents"]
 

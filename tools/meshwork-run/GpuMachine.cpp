@@ -79,9 +79,10 @@ void setLinks(const MeasuredGpus &found, Machine &machine) {
   cost::Link link = linkOf(*found.betweenNodes, /*takesCores=*/false);
   if (machine.adapters == 0 && found.ranksPerNode > 1)
     machine.adapters = found.ranksPerNode; // each rank had its part
-  if (machine.adapters > 0)
-    link.bandwidth =
-        rounded(link.bandwidth * found.ranksPerNode / machine.adapters);
+  if (machine.adapters > 0) // several ranks on one; a rank alone has its own
+    link.bandwidth = rounded(
+        link.bandwidth * std::max(1.0, static_cast<double>(found.ranksPerNode) /
+                                           machine.adapters));
   machine.links[static_cast<size_t>(LinkClass::betweenNodes)] = link;
 }
 
@@ -142,7 +143,9 @@ Machine machineOfGpus(const MeasuredGpus &found,
   machine.ranksPerNode = std::max(machine.ranksPerNode, found.ranksPerNode);
   setProducts(found.work, machine);
   setAttention(found.work, machine);
-  machine.memory = machine.kernels = rounded(found.work.copyBytes);
+  const double memory = rounded(found.work.copyBytes);
+  follow(machine.kernels, machine.kernels, machine.memory, memory);
+  machine.memory = memory;
   machine.launch = rounded(found.work.launchSeconds);
   machine.host.bandwidth = rounded(found.work.hostBytes);
   machine.host.latency = rounded(found.work.hostSeconds);
@@ -163,7 +166,7 @@ std::vector<std::string> linesOf(const MeasuredGpus &found,
               ? absl::StrCat(", fp8 ", flopsText(machine.flops[fp8]))
               : "",
           machine.halfSize / 1e6),
-      absl::StrFormat("copies: %s, taken for kernels too; a launch: %.3g us",
+      absl::StrFormat("copies: %s; a launch: %.3g us",
                       bytesText(machine.memory), machine.launch * 1e6),
       absl::StrFormat("the host's memory: %.3g us, %s each way",
                       machine.host.latency * 1e6,
@@ -185,6 +188,9 @@ std::vector<std::string> notMeasured(const MeasuredGpus &found,
     lines.push_back(absl::StrCat("flops.fp8 is ", flopsText(machine.flops[fp8]),
                                  ": this GPU or its cuBLASLt has no products "
                                  "of 8 bits"));
+  lines.push_back(absl::StrCat(
+      "memory.kernels is ", bytesText(machine.kernels), ", ",
+      machine.kernels == machine.memory ? "as copies" : "as it was"));
   bool isAsProducts = machine.attention[bf16] == machine.flops[bf16];
   if (!found.work.whyNoAttention.empty())
     lines.push_back(absl::StrCat("attention.bf16 is ",

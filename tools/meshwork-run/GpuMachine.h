@@ -11,8 +11,8 @@ cost::Link linkOf(const runtime::MeasuredLink &found, bool takesCores);
 /// Measurements have no more digits than these: three.
 double rounded(double value);
 
-/// What was not measured is as `before` has it; without that, as the machine
-/// has it that plans for GPUs are made for by default.
+/// What was not measured is as in `before`. Without `before` it is as in the
+/// shipped machine that is named after the device.
 cost::Machine machineOfGpus(const runtime::MeasuredGpus &found,
                             const std::optional<cost::Machine> &before);
 

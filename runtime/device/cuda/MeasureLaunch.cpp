@@ -7,10 +7,10 @@ namespace meshwork::runtime::cuda {
 namespace {
 constexpr int launches = 1000; // of a graph, whose own launch is longer
 /// The oldest that plans have code for.
-constexpr char nothing[] = R"(.version 7.0
+constexpr char emptyPtx[] = R"(.version 7.0
 .target sm_80
 .address_size 64
-.visible .entry nothing()
+.visible .entry emptyKernel()
 {
   ret;
 }
@@ -56,9 +56,9 @@ private:
 absl::StatusOr<double> measureLaunch(const Gpu &gpu, Queue &queue) {
   std::unique_ptr<PtxModule> code;
   MESHWORK_ASSIGN_OR_RETURN(
-      code, PtxModule::load(gpu.driver(), {nothing}, "a kernel that ends"));
+      code, PtxModule::load(gpu.driver(), {emptyPtx}, "a kernel that ends"));
   Function kernel = nullptr;
-  MESHWORK_ASSIGN_OR_RETURN(kernel, code->find("nothing"));
+  MESHWORK_ASSIGN_OR_RETURN(kernel, code->find("emptyKernel"));
   LaunchGraph graph(gpu.driver());
   MESHWORK_RETURN_IF_ERROR(graph.capture(kernel, queue.stream()));
   double seconds = 0;

@@ -1,4 +1,5 @@
 #include "lib/Plan/StatusMacros.h"
+#include "meshwork/Plan/Gpu.h"
 #include "runtime/device/cuda/MeasureParts.h"
 #include "runtime/device/cuda/SquareProduct.h"
 #include "runtime/device/cuda/TimeRow.h"
@@ -16,8 +17,9 @@ constexpr double enoughSeconds = 1e-3;
 absl::StatusOr<double> timeOf(const Gpu &gpu, const BlasLt &blas, Queue &queue,
                               plan::DType type, int64_t size) {
   std::unique_ptr<SquareProduct> product;
-  MESHWORK_ASSIGN_OR_RETURN(
-      product, SquareProduct::create(gpu, blas, queue, type, size));
+  MESHWORK_ASSIGN_OR_RETURN(product,
+                            SquareProduct::create(gpu, blas, queue, type, size,
+                                                  plan::matmulWorkspaceBytes));
   return meanSeconds(gpu, queue, [&] { return product->put(); });
 }
 

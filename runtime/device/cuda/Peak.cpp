@@ -33,7 +33,8 @@ absl::StatusOr<double> peakTflops(const Gpu &gpu, Queue &queue,
   for (int64_t size = smallest;; size *= 2) {
     std::unique_ptr<SquareProduct> product;
     MESHWORK_ASSIGN_OR_RETURN(
-        product, SquareProduct::create(gpu, *library, queue, type, size));
+        product, SquareProduct::create(gpu, *library, queue, type, size,
+                                       /*workspaceBytes=*/0));
     double seconds = 0;
     MESHWORK_ASSIGN_OR_RETURN(seconds, fastest(gpu, queue, *product));
     if (seconds >= enoughSeconds || size == largest)

@@ -29,14 +29,17 @@ MatmulRequest requestOf(DType type, int64_t size, DevicePtr memory) {
 
 absl::StatusOr<std::unique_ptr<SquareProduct>>
 SquareProduct::create(const Gpu &gpu, const BlasLt &blas, Queue &queue,
-                      DType type, int64_t size) {
+                      DType type, int64_t size, uint64_t workspaceBytes) {
   std::unique_ptr<SquareProduct> made(new SquareProduct(queue));
   uint64_t bytes =
       scaleBytes + 3 * static_cast<uint64_t>(size * size) * sizeof(float);
-  MESHWORK_ASSIGN_OR_RETURN(made->memory, DeviceMemory::create(gpu, bytes));
-  MESHWORK_ASSIGN_OR_RETURN(
-      made->product,
-      blas.prepare(requestOf(type, size, made->memory.address())));
+  MESHWORK_ASSIGN_OR_RETURN(made->memory,
+                            DeviceMemory::create(gpu, bytes + workspaceBytes));
+  MatmulRequest request = requestOf(type, size, made->memory.address());
+  request.workspaceBytes = workspaceBytes;
+  if (workspaceBytes > 0)
+    request.workspace = made->memory.address() + bytes;
+  MESHWORK_ASSIGN_OR_RETURN(made->product, blas.prepare(request));
   MESHWORK_RETURN_IF_ERROR(made->fill(gpu, bytes, plan::isFloat8(type)));
   MESHWORK_RETURN_IF_ERROR(made->product->tune(queue.stream()));
   MESHWORK_RETURN_IF_ERROR(made->product->load(queue.stream(), false));

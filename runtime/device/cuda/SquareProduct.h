@@ -8,13 +8,12 @@ namespace meshwork::runtime::cuda {
 
 class SquareProduct {
 public:
-  /// Of random numbers, by the fastest algorithm of cuBLASLt: products of zeros
-  /// take less power, so that clocks are higher than they are for any training
-  /// (12 % on an H200). e4m3 gives bf16; the other types give their own.
-  /// unimplemented where the library has none of the type.
+  /// By the fastest algorithm of cuBLASLt. Operands are random: zeros take less
+  /// power, which raised an H200's clocks by 12 %. e4m3 gives bf16; the other
+  /// types give their own. unimplemented where the library has no such product.
   static absl::StatusOr<std::unique_ptr<SquareProduct>>
   create(const Gpu &gpu, const BlasLt &blas, Queue &queue, plan::DType type,
-         int64_t size);
+         int64_t size, uint64_t workspaceBytes);
 
   /// At the end of the queue's stream.
   absl::Status put() { return product->run(queue.stream(), false); }
