@@ -21,6 +21,7 @@ ROOT = pathlib.Path(__file__).resolve().parents[2]
 sys.path[:0] = [str(ROOT / "test" / folder) for folder in ("Gpu", "Equivalence")]
 import check  # noqa: E402
 import launcher  # noqa: E402
+import machine  # noqa: E402
 import plan_file  # noqa: E402
 import process  # noqa: E402
 import report as reports  # noqa: E402
@@ -93,6 +94,17 @@ class Running(unittest.TestCase):
             self.assertEqual(check.chosen(asked, names), expected)
         with self.assertRaisesRegex(ValueError, "there is no stage speed:c"):
             check.chosen(["speed:c"], names)
+
+    def test_a_machine_file_is_found_by_the_name_of_the_gpu(self):
+        for gpu, name in (("NVIDIA H200, 580.1, 143771 MiB", "h200x8"), ("NVIDIA A100-SXM4-80GB", "a100x8"),
+                          ("NVIDIA L4", "h100x8")):
+            self.assertEqual(machine.shipped_for(gpu), name)
+        text = (ROOT / "examples" / "machines" / "h100x8.toml").read_text()
+        found = machine.figures(text)
+        self.assertEqual((found["flops.bf16"], found["attention.backward.half_head"], found["link.host.bandwidth"],
+                          found["ranks_per_node"]), (960e12, 47, 55e9, 8))
+        rows = machine.table({"flops.bf16": 480e12, "x": 1.0}, found, "h100x8")
+        self.assertEqual(rows[1:], [["flops.bf16", "4.8e+14", "9.6e+14", "0.50"], ["x", "1", None, None]])
 
     def test_no_sanitizer_is_told(self):
         with mock.patch.object(sanitized, "tool", lambda: None), self.assertRaisesRegex(process.NotRun, "no compute"):
@@ -288,6 +300,7 @@ class Whole(unittest.TestCase):
         self.assertIn("memcheck gpt2-one-cuda", kinds["not run"])
         self.assertIn("memcheck wgmma", kinds["not run"])
         self.assertEqual([row[0] for row in self.row("attention")["table"][1:]], ["AttentionGrad", "Attention"])
+        self.check_machine()
         self.check_speed("gpt2-124m", epilogues={"gelu+bias"})
         self.check_speed("llama-1b-fp8", epilogues={""})
         self.check_speed("mixture", epilogues={""})
@@ -296,6 +309,20 @@ class Whole(unittest.TestCase):
         libraries = [x["text"] for x in self.rows if x["what"] == "library"]
         self.assertEqual(len(libraries), 4)
         self.assertIn(f"cuBLASLt (for products): 13.1.0, {BIN.parent}/emulator/libcublasLt.so.13", libraries)
+
+    def check_machine(self):
+        """Beside the H100's figures, as an emulator has no machine file of its own."""
+        row = self.row("machine")
+        names, *figures = row["table"]
+        self.assertEqual(names, ["", "measured", "h100x8", "measured / shipped"])
+        found = {key: (measured, shipped) for key, measured, shipped, _ in figures}
+        self.assertEqual(found["flops.bf16"][1], "9.6e+14")
+        self.assertEqual(found["link.host.bandwidth"][1], "5.5e+10")
+        self.assertIn("attention.half_keys", found)
+        for measured, _ in found.values():
+            self.assertGreaterEqual(float(measured), 0)
+        self.assertTrue(any("attention in bf16" in line for line in row["lines"]))
+        self.assertIn('arch = "sm_90a"', row["file"])
 
     def check_speed(self, name, epilogues):
         step, profile = self.row(f"speed {name} step"), self.row(f"speed {name} profile")

@@ -18,6 +18,7 @@ import sys
 import tarfile
 import time
 
+import machine
 from plans import BIN, PLANS, ROOT
 
 HERE = pathlib.Path(__file__).resolve().parent
@@ -73,6 +74,11 @@ def copy_scripts(out):
         shutil.copy2(path, out)
 
 
+def copy_machines(out):
+    for name in machine.SHIPPED:
+        shutil.copy2(ROOT / "examples" / "machines" / f"{name}.toml", out)
+
+
 def about(small):
     """Which build this is: results of another one are not put beside its own."""
     def git(*command):
@@ -101,10 +107,11 @@ def main():
     if unknown := [x for x in options.stages if x not in PLANS]:
         parser.error(f"there is no stage {unknown[0]}: {', '.join(PLANS)}")
     shutil.rmtree(options.folder, ignore_errors=True)
-    for part in ("plans", "lib", "configs"):
+    for part in ("plans", "lib", "configs", "machines"):
         (options.folder / part).mkdir(parents=True)
     copy_programs(options.folder)
     copy_scripts(options.folder)
+    copy_machines(options.folder / "machines")
     (options.folder / "bundle.json").write_text(json.dumps(about(options.small)))
     draw = random.Random(0)
     (options.folder / "tokens.u16").write_bytes(

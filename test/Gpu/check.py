@@ -7,6 +7,7 @@ wgmma          attention's kernels for compute capability 9.0: many shapes again
 copies         a state in the host's memory, fetched and put back beside the update: the same bits;
                repeats that run as often as the GPU has counted
 ranks          tiny models on 1, 2 and 4 ranks of the GPU against the CPU: loss, gradients, weights
+machine        what --measure-machine finds of the GPU, beside a shipped machine's figures
 attention      attention alone by each way and by PyTorch's libraries, over head dims and lengths
 speed:MODEL    a whole step, and where its time goes; `speed`: of all models
 pytorch:MODEL  the same step by PyTorch, beside ours; `pytorch`: of all models
@@ -32,6 +33,7 @@ import cases
 import compared
 import launcher
 import libraries
+import machine
 import process
 import rivals
 import sanitized
@@ -47,7 +49,7 @@ def all_stages(gpu, small):
     beside = {f"pytorch:{name}": Stage(480, rivals.rival(name, gpu, small)) for name in rivals.names()}
     return {"kernels": Stage(470, compared.kernels, 150), "wgmma": Stage(400, compared.wgmma, 120),
             "copies": Stage(110, compared.copies, 60),
-            "ranks": Stage(400, agreement.ranks, 60), "attention": Stage(300, attention.attention(gpu, small), 60),
+            "ranks": Stage(400, agreement.ranks, 60), "machine": Stage(160, machine.machine(gpu)), "attention": Stage(300, attention.attention(gpu, small), 60),
             **timed, **beside,
             "sanitizer": Stage(470, sanitized.sanitizer, 200)}
 
@@ -76,7 +78,7 @@ def launcher_starts(report):
 
 
 def begin(report):
-    report.stage = "machine"
+    report.stage = "setup"
     print(f"GPU: {report.about['gpu']}", flush=True)
     for row in report.about["libraries"]:
         report.add("library", None, libraries.text(row))
@@ -108,7 +110,7 @@ def main():
     except ValueError as error:
         parser.error(str(error))
     options.out.mkdir(parents=True, exist_ok=True)
-    report = Report(options.out, about, ["machine", *names])
+    report = Report(options.out, about, ["setup", *names])
     with tempfile.TemporaryDirectory(prefix="gpu-check-") as folder:
         libraries.ENVIRONMENT.setdefault("MESHWORK_CACHE_DIR", folder)  # choices of --tune-matmuls
         if begin(report):

@@ -102,5 +102,5 @@ def attention_plans(out, small):
 
 
 # What check.py's stages need.
-PLANS = {"kernels": compared_plans, "ranks": tiny_plans, "sanitizer": None, "speed": timed_plans,
+PLANS = {"kernels": compared_plans, "ranks": tiny_plans, "sanitizer": None, "machine": None, "speed": timed_plans,
          "attention": attention_plans}
