@@ -318,7 +318,7 @@ class Whole(unittest.TestCase):
         found = {key: (measured, shipped) for key, measured, shipped, _ in figures}
         self.assertEqual(found["flops.bf16"][1], "9.6e+14")
         self.assertEqual(found["link.host.bandwidth"][1], "5.5e+10")
-        self.assertIn("attention.half_keys", found)
+        self.assertIn("attention.bf16", found)
         for measured, _ in found.values():
             self.assertGreaterEqual(float(measured), 0)
         self.assertTrue(any("attention in bf16" in line for line in row["lines"]))

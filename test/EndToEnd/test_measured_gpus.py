@@ -76,11 +76,8 @@ class MeasuredGpus(unittest.TestCase):
         """Products of 8 bits, and kernels for attention."""
         told, machine = self.measure(capability="9.0")
         self.assertEqual(machine["arch"], "sm_90a")
-        self.assertNotEqual(machine["flops"]["fp8"], machine["flops"]["bf16"])
-        self.assertRegex(told, r"fp8 [\d.e-]+ Tflop/s; .*\n(.*\n)*attention in bf16: [\d.e-]+ Tflop/s, its gradient ")
-        for figure in (machine["attention"]["half_keys"], machine["attention"]["half_head"]):
-            self.assertGreaterEqual(figure, 0)
-        self.assertNotEqual(machine["attention"]["bf16"], machine["flops"]["bf16"])
+        self.assertIn(f"fp8 {machine['flops']['fp8'] / 1e12:.3g} Tflop/s; half of that at ", told)
+        self.assertIn(f"\nattention in bf16: {machine['attention']['bf16'] / 1e12:.3g} Tflop/s, its gradient ", told)
         self.assertNotIn("attention.bf16", told)
         self.assertNotIn("fp8 is", told)
 
