@@ -122,6 +122,16 @@ class Tune(unittest.TestCase):
         self.assertEqual(done.returncode, shell.SPEC, done.stdout)
         self.assertRegex(done.stderr, "no spec is legal; most are refused for this: .* 8 stages")
 
+    def test_what_refuses_a_mesh_refuses_it_once(self):
+        """Eight ranks do not share four experts, whatever else they do: few bodies tell it of all specs."""
+        done = self.tune("--axis", "ep=8", "--json", model="examples/mixtral-tiny.json", ranks=16)
+        self.assertEqual(done.returncode, shell.SPEC, done.stdout)
+        self.assertRegex(done.stderr, "no spec is legal; most are refused for this: shard.experts: .* 'ep' of size 8")
+        found = json.loads(done.stdout)["found"][0]
+        self.assertGreater(found["choices"], 200)
+        self.assertLessEqual(found["bodies"], 6)
+        self.assertEqual(sum(found["refused"].values()) + found["too_large"], found["choices"])
+
     def test_a_cache_knows_what_it_depends_on(self):
         """The second search compiles nothing; another machine knows none of it; a damaged line is made again. All
         specs are compiled, or what is left out would go by which result comes first."""

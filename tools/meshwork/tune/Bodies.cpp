@@ -151,6 +151,37 @@ void Bodies::findRoots() {
   }
 }
 
+/// Whether all sizes of `body` are multiples of those of the other.
+static bool isMultiple(const Choice &body, const Choice &other) {
+  return body.ep % other.ep == 0 && body.cp % other.cp == 0 &&
+         body.tp % other.tp == 0;
+}
+
+static bool isRefusedWith(const Choice &body, const Choice &refused,
+                          std::string_view key) {
+  if (key == "shard.experts") // which are shared by axes, in equal parts
+    return isMultiple(body, refused);
+  if (key == "context.method" && refused.method == "ulysses") // so are heads
+    return body.method == refused.method && isMultiple(body, refused);
+  if (!key.starts_with("shard.") && !key.starts_with("context."))
+    return false;
+  Choice same = body; // A mesh is refused whatever each rank then does.
+  same.micro = refused.micro;
+  same.recompute = refused.recompute;
+  return same == refused;
+}
+
+std::vector<size_t> Bodies::refusedWith(size_t which,
+                                        const std::string &why) const {
+  std::string_view key = std::string_view(why).substr(0, why.find(':'));
+  std::vector<size_t> found;
+  for (size_t i = 0; i < all.size(); ++i)
+    if (i != which && !all[i].measured &&
+        isRefusedWith(all[i].body, all[which].body, key))
+      found.push_back(i);
+  return found;
+}
+
 Bodies::Seconds Bodies::rankSeconds(size_t which) {
   least.resize(all.size());
   if (least[which])

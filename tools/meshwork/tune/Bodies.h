@@ -59,6 +59,9 @@ public:
     least.assign(all.size(), std::nullopt);
     kept.known.clear();
   }
+  /// Those that are refused as this one is, for `why` ("key: message"), and
+  /// were not measured: what does not divide does not with more ranks either.
+  std::vector<size_t> refusedWith(size_t which, const std::string &why) const;
   /// What a sketch tells of a layer where the backward pass is split.
   void noteSplit(size_t which, double bytes) {
     double &least = all[which].splitKept;

@@ -142,13 +142,15 @@ std::optional<Frontier::Next> Frontier::next(double seconds) {
 std::optional<Frontier::Next> Frontier::nextBody() {
   Node node = unknown.top();
   unknown.pop();
+  if (isStarted[node.which])
+    return std::nullopt;
   double bound = boundOfBody(node.which);
   if (bound == infinity)
     for (size_t member : bodies[node.which].members)
       fits(choices[member], leastBytes(node.which, member));
   else if (bound > node.bound)
     unknown.push({bound, node.which});
-  else if (!isStarted[node.which])
+  else
     return ofBody(node.which, node.bound);
   return std::nullopt;
 }
@@ -201,13 +203,24 @@ double Frontier::bytesOf(const Choice &choice) {
              : bounds.bytes(choice);
 }
 
-void Frontier::note(size_t which, const Body *measured) {
+/// What refuses a body refuses its choices: heads, say.
+size_t Frontier::refuse(size_t which, const std::string &why) {
+  size_t refused = bodies[which].members.size();
+  for (size_t other : bodies.refusedWith(which, why))
+    if (!isStarted[other]) {
+      isStarted[other] = true;
+      refused += bodies[other].members.size();
+    }
+  return refused;
+}
+
+size_t Frontier::note(size_t which, const Body *measured) {
   Body told = measured ? *measured : Body();
   if (measured)
     bodies.note(which, told);
   told.splitKept = bodies.splitKeptOfLayer(which);
   if (measured && measured->status == Costed::refused)
-    return; // What refuses it refuses its choices: heads, say.
+    return refuse(which, measured->why);
   bool isKnown = measured && measured->status == Costed::done;
   for (size_t member : bodies[which].members) {
     const Choice &choice = choices[member];
@@ -216,13 +229,16 @@ void Frontier::note(size_t which, const Body *measured) {
     else if (fits(choice, ofBodies.bytes(choice, told)))
       known.push({ofBodies.seconds(choice, *measured), member, Node::ofBody});
   }
+  return 0;
 }
 
 std::pair<size_t, double> Frontier::left() const {
   std::pair<size_t, double> all{0, infinity};
   for (const Nodes *nodes : {&unknown, &known, &ready})
     for (const Node &node : nodes->all()) {
-      all.first += nodes == &unknown ? choicesOf(node.which) : 1;
+      if (nodes == &unknown && isStarted[node.which])
+        continue; // Its choices are known, or refused.
+      all.first += nodes == &unknown ? bodies[node.which].members.size() : 1;
       all.second = std::min(all.second, node.bound);
     }
   return all;

@@ -48,11 +48,12 @@ public:
   /// Likewise sketches that tell what split backward passes keep.
   std::vector<Next> rootSketches();
   void noteSplit(size_t choice, const Sketch &sketch);
-  /// What was compiled, or null where it cannot be.
-  void note(size_t body, const Body *measured);
+  /// What was compiled, or null where it cannot be. How many choices are
+  /// refused with it: those of other bodies, too, where one reason is that of
+  /// all.
+  size_t note(size_t body, const Body *measured);
   /// The same of a sketch whose Next had this bound.
   void note(size_t choice, double bound, const Sketch *sketch);
-  size_t choicesOf(size_t body) const { return bodies[body].members.size(); }
   double secondsOf(const Choice &choice) const {
     return bounds.seconds(choice);
   }
@@ -92,6 +93,7 @@ private:
   std::optional<Next> nextBody();
   Next nextChoice(Nodes &nodes);
   void tighten();
+  size_t refuse(size_t which, const std::string &why);
   void push(const Node &node);
   Next ofBody(size_t which, double bound);
 

@@ -236,9 +236,9 @@ private:
 
   void noteBody(size_t which, const Body &body) {
     ++found.bodies;
-    frontier->note(which, &body);
-    if (body.status == Costed::refused)
-      found.refused[body.why] += frontier->choicesOf(which);
+    size_t refused = frontier->note(which, &body);
+    if (refused > 0)
+      found.refused[body.why] += refused;
   }
 
   void noteSketch(const Task &task, const Sketch &sketch) {
