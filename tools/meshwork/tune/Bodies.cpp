@@ -27,12 +27,13 @@ Bodies::Key Bodies::keyOf(const Choice &body, uint32_t microbatches) const {
           body.layout,
           body.exchange,
           body.recompute,
+          body.zeroStage,
           microbatches};
 }
 
 Bodies::Key Bodies::keyOf(const Choice &choice) const {
-  return keyOf(bodyOf(choice),
-               globalOfBody(choice, global) / (choice.ep * choice.micro));
+  return keyOf(bodyOf(choice, gathersApart),
+               microbatchesOfBody(choice, global));
 }
 
 size_t Bodies::of(const Choice &choice) const {
@@ -42,8 +43,10 @@ size_t Bodies::of(const Choice &choice) const {
 void Bodies::add(const Choice &choice, size_t which) {
   auto [at, isNew] = known.try_emplace(keyOf(choice), all.size());
   if (isNew)
-    all.push_back(
-        {bodyOf(choice), globalOfBody(choice, global), {}, std::nullopt});
+    all.push_back({bodyOf(choice, gathersApart),
+                   microbatchesOfBody(choice, global),
+                   {},
+                   std::nullopt});
   all[at->second].members.push_back(which);
 }
 
@@ -80,8 +83,11 @@ std::vector<size_t> Bodies::simplerThan(size_t which) const {
     simpler.push_back(body);
     simpler.back().recompute = body.recompute == "full" ? "selective" : "none";
   }
-  const OfBody &one = all[which];
-  return find(which, simpler, one.global / (one.body.ep * one.body.micro));
+  if (body.zeroStage > 0) {
+    simpler.push_back(body);
+    simpler.back().zeroStage = 0;
+  }
+  return find(which, simpler, all[which].microbatches);
 }
 
 /// Those of them that some choice has, with one microbatch or up to `most`.
@@ -134,13 +140,13 @@ void Bodies::findRoots() {
   using Size = std::tuple<double, int64_t, uint32_t>;
   auto sizeOf = [&](size_t which, int64_t sign) {
     const Choice &body = all[which].body;
-    return Size(ranksOf(body), sign * body.micro, all[which].global / body.ep);
+    return Size(ranksOf(body), sign * body.micro, all[which].microbatches);
   };
   for (int64_t sign : {1, -1}) { // the smallest microbatch, and the largest
-    std::map<std::pair<uint32_t, Word>, size_t> first;
+    std::map<std::tuple<uint32_t, Word, uint8_t>, size_t> first;
     for (size_t i = 0; i < all.size(); ++i) {
-      auto [at, isNew] =
-          first.try_emplace({all[i].body.ep, all[i].body.recompute}, i);
+      auto [at, isNew] = first.try_emplace(
+          {all[i].body.ep, all[i].body.recompute, all[i].body.zeroStage}, i);
       if (!isNew && sizeOf(i, sign) < sizeOf(at->second, sign))
         at->second = i;
     }
@@ -182,6 +188,22 @@ std::vector<size_t> Bodies::refusedWith(size_t which,
   return found;
 }
 
+void Bodies::Seconds::raise(const Seconds &other) {
+  all = std::max(all, other.all);
+  unexposed = std::max(unexposed, other.unexposed);
+  waits = {std::max(waits.tp, other.waits.tp),
+           std::max(waits.cp, other.waits.cp),
+           std::max(waits.other, other.waits.other)};
+}
+
+/// What ranks wait for is a part of `seconds`, and grows.
+Bodies::Seconds Bodies::grown(const Seconds &seconds, const Choice &from,
+                              const Choice &body) {
+  Waits waits = growth.of(seconds.waits, from, body);
+  double more = waits.all() - seconds.waits.all();
+  return {seconds.all + more, seconds.unexposed + more / 2, waits};
+}
+
 Bodies::Seconds Bodies::rankSeconds(size_t which) {
   least.resize(all.size());
   if (least[which])
@@ -191,13 +213,13 @@ Bodies::Seconds Bodies::rankSeconds(size_t which) {
   if (one.measured && one.measured->status == Costed::done) {
     double share = ranksOf(one.body) / one.body.micro,
            seconds = one.measured->seconds();
-    most = {seconds * share, (seconds - one.measured->exposed / 2) * share};
+    Waits waits = one.measured->waits.times(share);
+    Choice gathering = one.body;
+    gathering.zeroStage = 3;
+    most = {seconds * share, one.measured->seconds(gathering) * share, waits};
   } else
-    for (size_t other : simplerThan(which)) {
-      Seconds known = rankSeconds(other);
-      most.all = std::max(most.all, known.all);
-      most.unexposed = std::max(most.unexposed, known.unexposed);
-    }
+    for (size_t other : simplerThan(which))
+      most.raise(grown(rankSeconds(other), all[other].body, one.body));
   least[which] = most;
   return most;
 }

@@ -14,7 +14,7 @@ namespace meshwork::tune {
 /// Choices with one body.
 struct OfBody {
   Choice body;
-  uint32_t global = 1; // sequences of a step of the body
+  uint32_t microbatches = 1; // of a step of the body
   std::vector<size_t> members;
   std::optional<Body> measured;
   double splitKept = 0; // by its own sketches; 0: there is none
@@ -22,7 +22,9 @@ struct OfBody {
 
 class Bodies {
 public:
-  explicit Bodies(uint32_t global) : global(global) {}
+  ///   gathersApart  as of bodyOf()
+  Bodies(uint32_t global, bool gathersApart, const cost::Machine &machine)
+      : global(global), gathersApart(gathersApart), growth(machine) {}
 
   void add(const Choice &choice, size_t which);
   /// The body of a choice that was added.
@@ -34,11 +36,13 @@ public:
   /// it, added up over them: as measured, or as it follows from measured ones.
   /// Recompute adds work; a rank's part of a larger microbatch, or with fewer
   /// ranks beside it, is computed no slower for each of its tokens, and moves
-  /// no more.
+  /// no more. What moves among more ranks takes them longer.
   struct Seconds {
     double all = 0;
-    double unexposed = 0; // without what ranks wait for
+    double unexposed = 0; // without half of what ranks wait for
+    Waits waits;          // of these
 
+    void raise(const Seconds &other);
     double of(const Choice &choice) const {
       return choice.zeroStage == 3 ? unexposed : all;
     }
@@ -72,16 +76,19 @@ public:
 private:
   using Word = std::string_view;
   using Key = std::tuple<uint32_t, uint32_t, uint32_t, uint32_t, bool, Word,
-                         Word, Word, Word, uint32_t>;
+                         Word, Word, Word, uint8_t, uint32_t>;
   Key keyOf(const Choice &body, uint32_t microbatches) const;
   Key keyOf(const Choice &choice) const;
   std::vector<Choice> keepingLess(const Choice &body) const;
   std::vector<Choice> onFewerRanks(const Choice &body) const;
   std::vector<size_t> simplerThan(size_t which) const;
+  Seconds grown(const Seconds &seconds, const Choice &from, const Choice &body);
   std::vector<size_t> find(size_t which, const std::vector<Choice> &bodies,
                            uint32_t most) const;
 
   uint32_t global;
+  bool gathersApart;
+  WaitGrowth growth;
   std::vector<OfBody> all;
   std::vector<size_t> rootBodies;
   std::map<Key, size_t> known;

@@ -12,17 +12,20 @@ bool isSingle(const Choice &choice, uint32_t global) {
 }
 } // namespace
 
-Choice bodyOf(const Choice &choice) {
+Choice bodyOf(const Choice &choice, bool gathersApart) {
+  bool gathers = gathersApart && choice.zeroStage == 3;
   Choice body = choice;
-  body.pp = body.dp = 1;
-  body.zeroStage = 0;
-  body.gathered = body.reduce = body.schedule = {};
+  body.pp = 1;
+  body.dp = gathers ? 2 : 1;
+  body.zeroStage = gathers ? 3 : 0;
+  body.gathered = gathers ? "free" : "";
+  body.reduce = body.schedule = {};
   body.virtualStages = 0;
   return body;
 }
 
-uint32_t globalOfBody(const Choice &choice, uint32_t global) {
-  return choice.ep * choice.micro * (isSingle(choice, global) ? 1 : 2);
+uint32_t microbatchesOfBody(const Choice &choice, uint32_t global) {
+  return isSingle(choice, global) ? 1 : 2;
 }
 
 namespace {
@@ -46,7 +49,7 @@ Body asCompiled(const Compiled &compiled) {
   Body body{compiled.costed.status, compiled.costed.why};
   body.forward = compiled.forward;
   body.backward = compiled.backward;
-  body.exposed = compiled.exposed;
+  body.waits = compiled.waits;
   body.update = compiled.update;
   body.otherBytes = passingBytes(compiled);
   return body;
@@ -55,11 +58,11 @@ Body asCompiled(const Compiled &compiled) {
 /// Extends a body by the layers of a kind that were left out. Those that were
 /// not keep as much as they do.
 void extend(Body &body, const LayerKind &kind, const OfLayer &one,
-            double exposed) {
+            const Waits &waits) {
   auto left = static_cast<double>(kind.layers - kind.shallow);
   body.forward += left * one.forward;
   body.backward += left * one.backward;
-  body.exposed += left * exposed;
+  body.waits = body.waits.plus(waits.times(left));
   body.update += left * one.update;
   body.otherBytes -= static_cast<double>(kind.shallow) * one.kept;
   bool isFirst = body.kept == 0;
@@ -73,22 +76,25 @@ Body measureBody(const Facts &facts, const spec::Spec &spec, uint32_t ranks) {
   Compiled few =
       compileWith(isExtended ? facts.shallow : facts.text, spec, ranks);
   Body body = asCompiled(few);
+  body.gathersWeights = spec.zero.stage == 3;
   for (const LayerKind &kind : facts.kinds) {
     if (body.status != Costed::done)
       break;
     OfLayer one;
-    double exposed = 0;
     if (!kind.deeper.empty()) {
       Compiled more = compileWith(kind.deeper, spec, ranks);
       if (more.costed.status != Costed::done)
         return asCompiled(more);
       one = difference(few, more);
-      exposed = std::max(0.0, more.exposed - few.exposed) / layersMore;
-      extend(body, kind, one, exposed);
+      Waits waits =
+          more.waits.plus(few.waits.times(-1)).times(1.0 / layersMore);
+      extend(body, kind, one, waits.positive());
     }
     body.ofKinds.push_back(one);
   }
-  body.exposed = std::min(body.exposed, body.seconds());
+  body.waits = body.waits.positive();
+  if (double all = body.waits.all(); all > body.seconds())
+    body.waits = body.waits.times(body.seconds() / all);
   body.otherBytes = std::max(0.0, body.otherBytes);
   return body;
 }

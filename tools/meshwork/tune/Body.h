@@ -8,6 +8,7 @@
 #include "tools/meshwork/tune/Choice.h"
 #include "tools/meshwork/tune/Costed.h"
 #include "tools/meshwork/tune/Facts.h"
+#include "tools/meshwork/tune/Waits.h"
 
 #include <vector>
 
@@ -26,7 +27,9 @@ struct Body {
   double forward = 0, backward = 0; // seconds of a microbatch, all layers
   /// Of these, what the rank waits for: it may be less where weights are
   /// gathered, too, since other things run beside it then.
-  double exposed = 0;
+  Waits waits = {};
+  bool gathersWeights = false; // of two copies of the weights, for each use
+
   double update = 0; // seconds of a step, nothing being split
   /// Of Facts::kinds; 0 of a kind with few layers. None where the model has few
   /// layers or more kinds than can be told apart.
@@ -41,7 +44,9 @@ struct Body {
   double seconds() const { return forward + backward; }
   /// What a choice takes at least of them.
   double seconds(const Choice &choice) const {
-    return choice.zeroStage == 3 ? seconds() - exposed / 2 : seconds();
+    if (choice.zeroStage != 3)
+      return seconds();
+    return seconds() - waits.all() / 2 - (gathersWeights ? waits.other / 2 : 0);
   }
 };
 
@@ -50,10 +55,12 @@ std::string toJson(const Body &body);
 Body bodyFromJson(const std::string &json);
 
 /// The choice whose body it is: one stage, one copy of the weights, ZeRO-0.
-Choice bodyOf(const Choice &choice);
-/// Sequences of a step of it: one microbatch where one of `choice` has one,
-/// else two, which stand for many.
-uint32_t globalOfBody(const Choice &choice, uint32_t global);
+///   gathersApart  with two copies where weights are gathered for each use:
+///                 such plans compute more of experts again, and keep less
+Choice bodyOf(const Choice &choice, bool gathersApart);
+/// Of a step of it: one where one of `choice` has one, else two, which stand
+/// for many.
+uint32_t microbatchesOfBody(const Choice &choice, uint32_t global);
 
 /// Compiles it; `spec` is that of the body. It computes as slowly as the
 /// slowest of `ranks`, which share their nodes.

@@ -77,7 +77,7 @@ private:
   double ofLayers(const Choice &choice, const Body &body,
                   const StepTable &table, const Layers &layers) const;
   double unseen(const Choice &choice, const Body &body, const StepTable &table,
-                const Sketch &sketch, int64_t fewest) const;
+                const Sketch &sketch, const Layers &layers) const;
   std::vector<OfLayer> ofStages(const Body &body, const Layers &layers) const;
   schedules::Costs costsOf(const Choice &choice, const Body &body,
                            const StepTable &table, const Layers &layers) const;

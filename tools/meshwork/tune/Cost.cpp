@@ -67,15 +67,24 @@ cost::Machine amongRanks(cost::Machine machine, uint64_t own, uint64_t all) {
   return machine;
 }
 
+/// Where it counts what moves over those axes.
+double &waitOver(const plan::Plan &plan, const cost::MovedOver &axes,
+                 Waits &waits) {
+  std::string_view name =
+      axes.size() == 1 ? plan.mesh()->Get(axes[0])->name()->string_view() : "";
+  return name == "tp" ? waits.tp : name == "cp" ? waits.cp : waits.other;
+}
+
 /// One run of a list that is not the last of its step, which moves gradients,
 /// too: by which two runs take longer than one.
-double secondsOfRun(const cost::Times &times, const plan::Program &program,
-                    uint32_t list, double &exposed) {
+double secondsOfRun(const cost::Times &times, const plan::Plan &plan,
+                    uint32_t list, Waits &waits) {
+  const plan::Program &program = *plan.programs()->Get(0);
   cost::Exposed one, two;
   double seconds = cost::secondsOfStep(times, program, list, 2, &two) -
                    cost::secondsOfStep(times, program, list, 1, &one);
   for (const auto &[axes, waited] : two)
-    exposed += waited - one[axes];
+    waitOver(plan, axes, waits) += waited - one[axes];
   return seconds;
 }
 
@@ -92,7 +101,7 @@ void tellLists(const plan::Plan &plan, const cost::Machine &machine,
     else if (plan::isOfMicrobatch(kind))
       (kind == plan::ListKind::forward ? compiled.forward
                                        : compiled.backward) +=
-          secondsOfRun(times, program, list, compiled.exposed);
+          secondsOfRun(times, plan, list, compiled.waits);
   }
 }
 

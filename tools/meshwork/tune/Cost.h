@@ -4,6 +4,7 @@
 #include "lib/Spec/Spec.h"
 #include "tools/meshwork/tune/Costed.h"
 #include "tools/meshwork/tune/Facts.h"
+#include "tools/meshwork/tune/Waits.h"
 
 #include <set>
 
@@ -16,7 +17,7 @@ Costed costOf(const std::string &text, const spec::Spec &spec);
 struct Compiled {
   Costed costed;
   double forward = 0, backward = 0;   // seconds of a microbatch; of one stage
-  double exposed = 0;                 // of these, by what moves
+  Waits waits;                        // of these
   double update = 0;                  // seconds of a step
   uint64_t storedBytes = 0;           // what always lives; of the first rank
   std::vector<uint64_t> bytesOfRanks; // by coordinate along a pipeline

@@ -58,7 +58,11 @@ double Frontier::leastBytes(size_t which, size_t member) {
 
 Frontier::Next Frontier::ofBody(size_t which, double bound) {
   isStarted[which] = true;
-  return {Next::body, which, bodies[which].body, bodies[which].global, bound};
+  const Choice &body = bodies[which].body;
+  return {Next::body, which, body,
+          static_cast<uint32_t>(body.dataParallel()) * body.micro *
+              bodies[which].microbatches,
+          bound};
 }
 
 std::vector<Frontier::Next> Frontier::roots() {
@@ -75,7 +79,7 @@ std::vector<Frontier::Next> Frontier::rootSketches() {
   std::set<std::pair<uint32_t, std::string_view>> seen;
   for (size_t which : bodies.roots()) {
     const Choice &body = bodies[which].body;
-    if (!seen.insert({body.ep, body.recompute}).second)
+    if (body.zeroStage > 0 || !seen.insert({body.ep, body.recompute}).second)
       continue;
     std::optional<size_t> longest;
     for (size_t member : bodies[which].members)
@@ -173,10 +177,9 @@ void Frontier::tighten() {
   Node node = known.top();
   known.pop();
   const Choice &choice = choices[node.which];
-  Body body = measuredBody(choice);
-  bool isMore = isSketched(choice, facts);
-  push({std::max(node.bound, ofBodies.simulated(choice, body)), node.which,
-        isMore ? Node::simulated : Node::all});
+  double seconds = ofBodies.simulated(choice, measuredBody(choice));
+  push({std::max(node.bound, seconds), node.which,
+        isSketched(choice, facts) ? Node::simulated : Node::all});
 }
 
 /// What does not fit has no bound.
@@ -189,10 +192,12 @@ void Frontier::push(const Node &node) {
 
 void Frontier::note(size_t which, double bound, const Sketch *sketch) {
   const Choice &choice = choices[which];
-  Body body = measuredBody(choice);
   bool isKnown = sketch && sketch->status == Costed::done &&
                  sketch->bytes.size() == choice.pp &&
                  (choice.pp == 1 || sketch->ofLayer.size() == choice.pp);
+  if (isKnown && tellsOfSplit(choice))
+    noteSplit(which, *sketch);
+  Body body = measuredBody(choice);
   double seconds = isKnown ? ofBodies.sketched(choice, body, *sketch) : 0;
   push({std::max(bound, seconds), which});
 }

@@ -3,6 +3,7 @@
 // bytes is left out.
 #pragma once
 
+#include "lib/Cost/OfSpec.h"
 #include "tools/meshwork/tune/Bodies.h"
 #include "tools/meshwork/tune/BodyBound.h"
 #include "tools/meshwork/tune/Space.h"
@@ -23,8 +24,8 @@ public:
   Frontier(const spec::Spec &spec, const Facts &facts, Bound::Given given,
            uint64_t limit)
       : facts(facts), limit(limit), bounds(spec, facts, given),
-        ofBodies(bounds, spec, facts, given, limit), bodies(spec.batch.global) {
-  }
+        ofBodies(bounds, spec, facts, given, limit),
+        bodies(spec.batch.global, facts.hasExperts, cost::machineOf(spec)) {}
   Frontier(const Frontier &) = delete;
   Frontier &operator=(const Frontier &) = delete;
 

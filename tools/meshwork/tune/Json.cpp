@@ -187,7 +187,10 @@ std::string toJson(const Body &body) {
                              {"why", json::fixUTF8(body.why)},
                              {"forward", body.forward},
                              {"backward", body.backward},
-                             {"exposed", body.exposed},
+                             {"gathers_weights", body.gathersWeights},
+                             {"waits_tp", body.waits.tp},
+                             {"waits_cp", body.waits.cp},
+                             {"waits_other", body.waits.other},
                              {"update", body.update},
                              {"of_kinds", std::move(kinds)},
                              {"kept", body.kept},
@@ -200,7 +203,9 @@ Body bodyFromJson(const std::string &text) {
   Body body{statusIn(object), word(object, "why")};
   body.forward = number(object, "forward");
   body.backward = number(object, "backward");
-  body.exposed = number(object, "exposed");
+  body.gathersWeights = object.getBoolean("gathers_weights").value_or(false);
+  body.waits = {number(object, "waits_tp"), number(object, "waits_cp"),
+                number(object, "waits_other")};
   body.update = number(object, "update");
   if (const json::Array *kinds = object.getArray("of_kinds"))
     for (const json::Value &one : *kinds)

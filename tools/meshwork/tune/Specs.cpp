@@ -154,10 +154,13 @@ spec::Result Specs::of(const Choice &choice) {
 }
 
 spec::Result Specs::ofBody(const Choice &body, uint32_t global) {
-  std::vector<std::string> overrides = overridesOf(body);
-  std::erase_if(overrides, [](const std::string &one) {
-    return one.starts_with("pipeline.") || one.starts_with("zero.");
-  });
+  std::vector<std::string> overrides = ownOverrides();
+  for (const auto &[key, value] : settingsOf(body))
+    if (body.zeroStage == 3 || !key.starts_with("zero."))
+      overrides.push_back(key + "=" + value);
+  for (const std::string &one : options.fixed)
+    if (!one.starts_with("pipeline.") && !one.starts_with("zero."))
+      overrides.push_back(one);
   overrides.push_back("batch.global=" + std::to_string(global));
   return resolved(overrides);
 }

@@ -18,19 +18,24 @@ double BodyBound::ofLayers(const Choice &choice, const Body &body,
 }
 
 /// What a sketch takes beyond that, as it grows from one layer in each stage to
-/// two, and on to `fewest`.
+/// two, and on to the fewest of `layers`. Where there is no sketch of two, one
+/// tells enough if stages have one layer or two.
 double BodyBound::unseen(const Choice &choice, const Body &body,
                          const StepTable &table, const Sketch &sketch,
-                         int64_t fewest) const {
-  auto beyond = [&](int64_t layers, double seconds) {
-    return seconds - ofLayers(choice, body, table,
-                              Layers(table.of.layers.size(), layers));
+                         const Layers &layers) const {
+  auto beyond = [&](int64_t each, double seconds) {
+    return seconds -
+           ofLayers(choice, body, table, Layers(table.of.layers.size(), each));
   };
-  if (sketch.secondsOfLayer == 0)
+  auto [least, most] = std::minmax_element(layers.begin(), layers.end());
+  int64_t fewest = *least;
+  if (sketch.secondsOfLayer == 0 && (fewest > 1 || *most > 2))
     return 0;
-  double one = beyond(1, sketch.seconds),
-         two = beyond(2, sketch.seconds + sketch.secondsOfLayer),
-         all = one + static_cast<double>(fewest - 1) * (two - one);
+  double one = beyond(1, sketch.seconds), all = one;
+  if (fewest > 1) {
+    double two = beyond(2, sketch.seconds + sketch.secondsOfLayer);
+    all += static_cast<double>(fewest - 1) * (two - one);
+  }
   return std::max(0.0, all - marginOfUnseen * std::max(one, all));
 }
 
@@ -45,8 +50,7 @@ double BodyBound::simulated(const Choice &choice, const Body &body,
     return std::numeric_limits<double>::infinity();
   double found = ofLayers(choice, body, *table, *layers);
   if (sketch)
-    found += unseen(choice, body, *table, *sketch,
-                    *std::min_element(layers->begin(), layers->end()));
+    found += unseen(choice, body, *table, *sketch, *layers);
   return std::max(quick, found);
 }
 
