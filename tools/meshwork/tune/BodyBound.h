@@ -50,6 +50,10 @@ public:
                    const Sketch *sketch = nullptr);
   /// By its sketch, too; infinite where it does not fit.
   double sketched(const Choice &choice, const Body &body, const Sketch &sketch);
+  /// Seconds that its sketch takes beyond what the body tells, at least,
+  /// whatever layers its stages have.
+  double beyondBody(const Choice &choice, const Body &body,
+                    const Sketch &sketch);
 
 private:
   /// Seconds in which a stage moves what ranks with the same weights share.

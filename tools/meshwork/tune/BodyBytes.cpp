@@ -139,4 +139,17 @@ double BodyBound::sketched(const Choice &choice, const Body &body,
               : std::numeric_limits<double>::infinity();
 }
 
+double BodyBound::beyondBody(const Choice &choice, const Body &body,
+                             const Sketch &sketch) {
+  if (choice.pp == 1)
+    return std::max(0.0, (1 - marginOfSketch) * sketch.seconds -
+                             seconds(choice, body));
+  const StepTable *table = tableOf(choice);
+  if (!table || body.ofKinds.empty())
+    return 0;
+  const Layers &balanced = table->of.layers, one(balanced.size(), 1);
+  return std::min(unseen(choice, body, *table, sketch, one),
+                  unseen(choice, body, *table, sketch, balanced));
+}
+
 } // namespace meshwork::tune

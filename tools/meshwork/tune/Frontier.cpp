@@ -123,7 +123,7 @@ std::optional<Frontier::Next> Frontier::next(double seconds) {
     return !nodes.empty() && nodes.top().bound < seconds;
   };
   while (isWanted(unknown) || isWanted(known) || isWanted(ready)) {
-    if (isWanted(known) && known.top().level == Node::ofBody) {
+    if (isWanted(known) && known.top().level != Node::ofKin) {
       tighten();
       continue; // It may not be wanted any more.
     }
@@ -171,15 +171,30 @@ Frontier::Next Frontier::nextChoice(Nodes &nodes) {
           bytesOf(choice)};
 }
 
-/// The schedule of the first choice may tell more than was known, or its
-/// layers find no place.
+/// Of the first choice whose body is known, by what takes longer to look at.
 void Frontier::tighten() {
   Node node = known.top();
   known.pop();
+  if (node.level == Node::ofBody)
+    tightenByBody(node);
+  else
+    tightenByKin(node);
+}
+
+/// Its schedule may tell more than was known, or its layers find no place.
+void Frontier::tightenByBody(const Node &node) {
   const Choice &choice = choices[node.which];
   double seconds = ofBodies.simulated(choice, measuredBody(choice));
   push({std::max(node.bound, seconds), node.which,
         isSketched(choice, facts) ? Node::simulated : Node::all});
+}
+
+/// It is about to be sketched; that of another may tell as much.
+void Frontier::tightenByKin(const Node &node) {
+  const Choice &choice = choices[node.which];
+  bool isTooLarge = kin.isTooLarge(choice, measuredBody(choice));
+  push({isTooLarge ? infinity : node.bound + kin.beyond(choice), node.which,
+        Node::ofKin});
 }
 
 /// What does not fit has no bound.
@@ -188,6 +203,15 @@ void Frontier::push(const Node &node) {
     ++numTooLarge;
   else
     (node.level == Node::all ? ready : known).push(node);
+}
+
+/// What `seconds`, by its sketch, tells of others.
+void Frontier::noteKin(const Choice &choice, const Body &body,
+                       const Sketch &sketch, double seconds) {
+  if (seconds == infinity)
+    kin.noteTooLarge(choice, body);
+  else
+    kin.noteSlower(choice, ofBodies.beyondBody(choice, body, sketch));
 }
 
 void Frontier::note(size_t which, double bound, const Sketch *sketch) {
@@ -199,6 +223,8 @@ void Frontier::note(size_t which, double bound, const Sketch *sketch) {
     noteSplit(which, *sketch);
   Body body = measuredBody(choice);
   double seconds = isKnown ? ofBodies.sketched(choice, body, *sketch) : 0;
+  if (isKnown)
+    noteKin(choice, body, *sketch, seconds);
   push({std::max(bound, seconds), which});
 }
 

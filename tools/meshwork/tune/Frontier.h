@@ -6,6 +6,7 @@
 #include "lib/Cost/OfSpec.h"
 #include "tools/meshwork/tune/Bodies.h"
 #include "tools/meshwork/tune/BodyBound.h"
+#include "tools/meshwork/tune/Kin.h"
 #include "tools/meshwork/tune/Space.h"
 
 #include <functional>
@@ -74,7 +75,7 @@ private:
     double bound;
     size_t which;
     /// Of a choice: what is known of it.
-    enum Level { ofBody, simulated, all } level = all;
+    enum Level { ofBody, simulated, ofKin, all } level = all;
     bool operator>(const Node &other) const {
       return std::tie(bound, which) > std::tie(other.bound, other.which);
     }
@@ -94,6 +95,10 @@ private:
   std::optional<Next> nextBody();
   Next nextChoice(Nodes &nodes);
   void tighten();
+  void tightenByBody(const Node &node);
+  void tightenByKin(const Node &node);
+  void noteKin(const Choice &choice, const Body &body, const Sketch &sketch,
+               double seconds);
   size_t refuse(size_t which, const std::string &why);
   void push(const Node &node);
   Next ofBody(size_t which, double bound);
@@ -105,6 +110,7 @@ private:
   std::vector<Choice> choices;            // that may fit
   std::vector<BodyBound::Beside> besides; // of each
   Bodies bodies;
+  Kin kin;
   std::vector<bool> isStarted; // by body
   Nodes unknown, known;        // bodies; choices whose body is known
   Nodes ready;                 // choices of which only a whole plan tells more

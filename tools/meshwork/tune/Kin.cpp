@@ -1,0 +1,63 @@
+#include "tools/meshwork/tune/Kin.h"
+
+#include <algorithm>
+#include <tuple>
+
+namespace meshwork::tune {
+namespace {
+
+/// The part of what one takes beyond its body that is not sure of another: they
+/// differ in what can be hidden.
+constexpr double marginOfKin = 0.3;
+
+/// Without a context nobody is kin.
+bool hasKin(const Choice &choice) { return choice.cp > 1; }
+
+Choice withoutContext(Choice choice) {
+  choice.method = choice.layout = {};
+  return choice;
+}
+} // namespace
+
+bool Kin::Less::operator()(const Choice &a, const Choice &b) const {
+  auto all = [](const Choice &one) {
+    return std::tie(one.pp, one.dp, one.ep, one.cp, one.tp, one.micro,
+                    one.virtualStages, one.zeroStage, one.sequenceParallel,
+                    one.gathered, one.reduce, one.exchange, one.schedule,
+                    one.recompute);
+  };
+  return all(a) < all(b);
+}
+
+void Kin::noteSlower(const Choice &choice, double beyond) {
+  if (!hasKin(choice))
+    return;
+  std::optional<double> &least = known[withoutContext(choice)].beyond;
+  least = std::min(least.value_or(beyond), beyond);
+}
+
+void Kin::noteTooLarge(const Choice &choice, const Body &body) {
+  if (hasKin(choice))
+    known[withoutContext(choice)].tooLarge.push_back(body);
+}
+
+const Kin::Told *Kin::find(const Choice &choice) const {
+  auto found = hasKin(choice) ? known.find(choice) : known.end();
+  return found == known.end() ? nullptr : &found->second;
+}
+
+double Kin::beyond(const Choice &choice) const {
+  const Told *told = find(choice);
+  return told ? (1 - marginOfKin) * told->beyond.value_or(0) : 0;
+}
+
+bool Kin::isTooLarge(const Choice &choice, const Body &body) const {
+  const Told *told = find(choice);
+  return told && std::any_of(told->tooLarge.begin(), told->tooLarge.end(),
+                             [&](const Body &other) {
+                               return body.leastKept >= other.leastKept &&
+                                      body.otherBytes >= other.otherBytes;
+                             });
+}
+
+} // namespace meshwork::tune
