@@ -60,6 +60,11 @@ public:
     return bounds.seconds(choice);
   }
 
+  /// By the bound of its bytes, before anything of it is compiled.
+  bool mayFit(const Choice &choice) const {
+    return limit == 0 || bounds.bytes(choice) <= static_cast<double>(limit);
+  }
+
   size_t size() const { return count; }
   size_t tooLarge() const { return numTooLarge; }
   /// Of what is too large, that with the least bound.

@@ -173,12 +173,18 @@ private:
     }
   }
 
-  /// The first choice of a usual one that is left, if a spec may say it.
+  /// The first choice of a usual one that is left, if a spec may say it. What
+  /// is too large by its bound is left out while another one may fit.
   void tryUsual(size_t which) {
     std::vector<Choice> &left = pending[which];
     while (!left.empty()) {
       Choice choice = left.front();
       left.erase(left.begin());
+      if (!frontier->mayFit(choice) &&
+          std::any_of(left.begin(), left.end(), [&](const Choice &other) {
+            return frontier->mayFit(other);
+          }))
+        continue;
       std::string why = startTask({Task::ofUsual, which, choice, options.global,
                                    frontier->secondsOf(choice)});
       if (why.empty())
