@@ -22,6 +22,15 @@ row = {"name": "h.1.c", "operation": "MatMul", "flops": 4e12, "bytes": 0, "ms_pe
 table = floors.table([row], peak["f32"], peak["f32"], peak["copy"])
 assert table[0]["ratio"] == 1, table
 """
+EXHAUSTIVE = """
+import exhaustive
+for name, told in exhaustive.SPACES.items():
+    space = exhaustive.Space(*told)
+    specs = list(space.specs())
+    assert 70 <= len(set(specs)) == len(specs) <= 300, (name, len(specs))
+    assert all(space.fixed.items() <= space.settings(spec).items() for spec in specs), name
+assert exhaustive.limit_of(space) == 12e9
+"""
 RELATIVE = """
 import argparse, os, pathlib, sys
 import cases
@@ -74,6 +83,9 @@ class Benchmarks(unittest.TestCase):
 
     def test_two_builds_take_turns(self):
         self.run_there(BUILDS, str(shell.BIN))
+
+    def test_a_loop_has_each_spec_once(self):
+        self.run_there(EXHAUSTIVE)
 
     def test_published_runs_are_scored(self):
         self.run_there(PUBLISHED)

@@ -1,0 +1,180 @@
+#!/usr/bin/env python3
+"""`meshwork tune` against a loop over `meshwork compile --estimate`, on whole spaces.
+
+    test/Benchmarks/exhaustive.py [--only dense] [--jobs 2]
+
+The loop knows nothing of the search: it writes each spec, compiles it, and takes the fastest of those that fit the memory.
+Both must name the same step to the digit, and have as many specs. No step may be below the bound that the search tells.
+With twelve layers a space of some 100 specs takes two or three minutes of one core.
+"""
+import argparse
+import collections
+import concurrent.futures
+import itertools
+import json
+import pathlib
+import subprocess
+import sys
+import tempfile
+
+import cases
+
+Spec = collections.namedtuple("Spec", "pp dp ep cp tp micro sp method layout exchange stage gathered reduce schedule virtual recompute")
+SIZES = {"num_hidden_layers": 12, "hidden_size": 2048, "num_attention_heads": 16, "num_key_value_heads": 8,
+         "intermediate_size": 5632, "max_position_embeddings": 4096}
+LLAMA = {**json.loads((cases.ROOT / "examples" / "llama-30m.json").read_text()), **SIZES}
+EXPERTS = {**json.loads((cases.ROOT / "examples" / "mixtral-tiny.json").read_text()), **SIZES}
+MEMORY = "expect.memory_per_rank"
+
+NONE, SELECTIVE = ({"recompute.policy": f'"{policy}"'} for policy in ("none", "selective"))
+
+# Model, ranks, sequences, what --axis and --fixed say. Part of the specs does not fit the memory.
+SPACES = {
+    "zero": (LLAMA, 8, 16, {"pp": 1, "cp": 1}, {**SELECTIVE, MEMORY: '"6 GB"'}),
+    "schedules": (LLAMA, 8, 16, {"cp": 1, "tp": 1}, {**SELECTIVE, "zero.stage": "1", MEMORY: '"7 GB"'}),
+    "recompute": (LLAMA, 8, 8, {"cp": 1, "tp": 2, "pp": 2}, {"zero.stage": "1", MEMORY: '"4 GB"'}),
+    "gathered": (LLAMA, 8, 16, {"pp": 2, "cp": 1, "tp": 1}, {**NONE, "zero.stage": "3", MEMORY: '"8 GB"'}),
+    "context": (LLAMA, 8, 8, {"pp": 1, "tp": 1}, {"zero.stage": "1", MEMORY: '"6 GB"'}),
+    "experts": (EXPERTS, 8, 16, {"pp": 1, "cp": 1, "tp": 1}, {MEMORY: '"12 GB"'}),
+}
+SEQUENCE = 4096
+REFUSED = (65, 78)  # exit codes: the model cannot be so, or the spec
+
+
+def divisors(number):
+    return [one for one in range(1, number + 1) if number % one == 0]
+
+
+class Space:
+    """All specs, as the README of tune says: what is refused is among them."""
+
+    def __init__(self, model, ranks, batch, axes, fixed):
+        self.model, self.ranks, self.batch, self.axes, self.fixed = model, ranks, batch, axes, fixed
+
+    def words(self, key, words):
+        return [json.loads(self.fixed[key])] if key in self.fixed else words
+
+    def meshes(self):
+        experts = "num_local_experts" in self.model
+        for pp, ep, cp, tp in itertools.product(divisors(self.ranks), repeat=4):
+            mesh = {"pp": pp, "ep": ep, "cp": cp, "tp": tp}
+            if self.ranks % (pp * ep * cp * tp) == 0 and (ep == 1 or experts) and all(mesh[a] == s for a, s in self.axes.items()):
+                yield pp, self.ranks // (pp * ep * cp * tp), ep, cp, tp
+
+    def zeros(self, copies, single):
+        for stage in self.words("zero.stage", [0, 1, 2, 3] if copies > 1 else [0]):
+            for gathered in self.words("zero.gathered", ["free", "keep"]) if stage == 3 else [None]:
+                ways = ["microbatch"] if stage == 2 else ["microbatch", "step"]
+                for reduce in self.words("zero.reduce", ways) if stage > 1 and not single else [None]:
+                    yield stage, gathered, reduce
+
+    def schedules(self, pp):
+        names = ["1f1b", "interleaved-1f1b", "zb-h1", "zb-h2", "zb-v", "dualpipe-v"]
+        for name in self.words("pipeline.schedule", names) if pp > 1 else [None]:
+            virtual = 2
+            yield name, virtual if name == "interleaved-1f1b" else None
+            while name == "interleaved-1f1b" and pp * virtual * 2 <= self.model["num_hidden_layers"]:
+                virtual *= 2
+                yield name, virtual
+
+    def specs(self):
+        for pp, dp, ep, cp, tp in self.meshes():
+            for micro in divisors(self.batch // (dp * ep)) if self.batch % (dp * ep) == 0 else [1]:
+                sequences = [False] if tp == 1 or "shard.residual_sequence" in self.fixed else [True, False]
+                contexts = itertools.product(["gathered", "ulysses", "ring"], ["block", "zigzag"]) if cp > 1 else [(None, None)]
+                exchanges = ["gathered", "all_to_all"] if ep > 1 else [None]
+                for sp, context, exchange, zero, schedule, recompute in itertools.product(
+                        sequences, list(contexts), exchanges, list(self.zeros(dp * cp, dp * ep * micro == self.batch)),
+                        list(self.schedules(pp)), self.words("recompute.policy", ["none", "selective", "full"])):
+                    yield Spec(pp, dp, ep, cp, tp, micro, sp, *context, exchange, *zero, *schedule, recompute)
+
+    def settings(self, spec):
+        axes = [f"{axis}={size}" for axis, size in zip(("pp", "dp", "ep", "cp", "tp"), spec) if size > 1]
+        copies = [axis for axis, size in (("dp", spec.dp), ("cp", spec.cp)) if size > 1]
+        said = {"mesh.axes": axes, "batch.micro": spec.micro, "context.method": spec.method, "context.layout": spec.layout,
+                "experts.exchange": spec.exchange, "zero.stage": spec.stage, "zero.gathered": spec.gathered, "zero.reduce": spec.reduce,
+                "zero.axes": copies if spec.stage and spec.cp > 1 else None, "pipeline.schedule": spec.schedule,
+                "pipeline.virtual_stages": spec.virtual, "recompute.policy": spec.recompute,
+                "shard.residual_sequence": ["tp"] if spec.sp else None}
+        own = {key: json.dumps(value) for key, value in said.items() if value is not None}
+        return {**own, **self.fixed}
+
+
+class Bench:
+    def __init__(self, options, folder):
+        self.options, self.folder = options, folder
+        self.program = options.bin / "meshwork"
+
+    def estimate(self, space, number, spec):
+        """Milliseconds and bytes; None where no spec may say it."""
+        path = self.folder / f"{number}.toml"
+        path.write_text("")
+        sets = [f"{key}={value}" for key, value in space.settings(spec).items()]
+        sets += [f"batch.global={space.batch}", f"batch.sequence={SEQUENCE}", 'target.device="cuda"', 'target.machine="h100x8"']
+        done = subprocess.run([self.program, "compile", self.folder / "model.json", "--spec", path, "--estimate", "--json",
+                               *(word for one in sets for word in ("--set", one))], capture_output=True, text=True)
+        if done.returncode in REFUSED:
+            return None
+        if done.returncode != 0:
+            raise RuntimeError(f"{spec}: exit code {done.returncode}: {done.stderr}")
+        told = json.loads(done.stdout)
+        return told["estimate"]["step_ms"], told["memory_per_rank_bytes"]["peak"]
+
+    def loop(self, space, specs):
+        with concurrent.futures.ThreadPoolExecutor(self.options.jobs) as pool:
+            return list(pool.map(lambda pair: self.estimate(space, *pair), enumerate(specs)))
+
+    def tune(self, space):
+        words = [word for axis, size in space.axes.items() for word in ("--axis", f"{axis}={size}")]
+        words += [word for key, value in space.fixed.items() for word in ("--fixed", f"{key}={value}")]
+        done = subprocess.run([self.program, "tune", self.folder / "model.json", "--ranks", str(space.ranks), "--machine", "h100x8",
+                               "--global", str(space.batch), "--sequence", str(SEQUENCE), "--json", *words],
+                              capture_output=True, text=True)
+        if done.returncode != 0:
+            sys.exit(done.stderr)
+        return json.loads(done.stdout)["found"][0]
+
+
+def limit_of(space):
+    text = space.fixed.get(MEMORY, '"80 GB"').strip('"')
+    return float(text.split()[0]) * 1e9
+
+
+def compare(bench, name, space):
+    (bench.folder / "model.json").write_text(json.dumps(space.model))
+    specs = list(space.specs())
+    results = bench.loop(space, specs)
+    done = [(result[0], result[1], spec) for result, spec in zip(results, specs) if result]
+    fitting = [one for one in done if one[1] <= limit_of(space)]
+    best, found = min(fitting, key=lambda one: one[0]), bench.tune(space)
+    searched = found["compiled"], found["bodies"], found["sketches"]
+    print(f"{name}: {len(specs)} specs, {len(done)} compile, {len(fitting)} fit; best {best[0]:.4f} ms; tune "
+          f"{found['best'][0]['step_ms']:.4f} ms of {found['choices']}, by {searched[0]} specs, {searched[1]} bodies, {searched[2]} "
+          f"sketches", flush=True)
+    wrong = []
+    if found["choices"] != len(specs):
+        wrong.append(f"{name}: the loop has {len(specs)} specs, tune {found['choices']}")
+    if found["best"][0]["step_ms"] != best[0]:
+        wrong.append(f"{name}: the loop's best is {best}, tune's {found['best'][0]}")
+    if found["bound_ms"] > best[0]:
+        wrong.append(f"{name}: tune's bound is {found['bound_ms']} ms, above the loop's best")
+    return wrong
+
+
+def main():
+    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+    cases.add_bin(parser)
+    parser.add_argument("--only", choices=SPACES, help="one space")
+    parser.add_argument("--jobs", type=int, default=2, help="compilations at a time")
+    options = parser.parse_args()
+    wrong = []
+    for name, space in SPACES.items():
+        if options.only in (None, name):
+            with tempfile.TemporaryDirectory() as folder:
+                wrong += compare(Bench(options, pathlib.Path(folder)), name, Space(*space))
+    if wrong:
+        sys.exit("\n".join(wrong))
+
+
+if __name__ == "__main__":
+    main()
