@@ -67,12 +67,21 @@ cost::Machine amongRanks(cost::Machine machine, uint64_t own, uint64_t all) {
   return machine;
 }
 
+/// Whether they are `name` or parts of it, like "tp:(1)8".
+bool areParts(const plan::Plan &plan, const cost::MovedOver &axes,
+              std::string_view name) {
+  return !axes.empty() && llvm::all_of(axes, [&](uint32_t axis) {
+    std::string_view whole = plan.mesh()->Get(axis)->name()->string_view();
+    return whole.substr(0, whole.find(':')) == name;
+  });
+}
+
 /// Where it counts what moves over those axes.
 double &waitOver(const plan::Plan &plan, const cost::MovedOver &axes,
                  Waits &waits) {
-  std::string_view name =
-      axes.size() == 1 ? plan.mesh()->Get(axes[0])->name()->string_view() : "";
-  return name == "tp" ? waits.tp : name == "cp" ? waits.cp : waits.other;
+  return areParts(plan, axes, "tp")   ? waits.tp
+         : areParts(plan, axes, "cp") ? waits.cp
+                                      : waits.other;
 }
 
 /// One run of a list that is not the last of its step, which moves gradients,

@@ -1,6 +1,7 @@
 #include "tools/meshwork/tune/Frontier.h"
 
 #include <algorithm>
+#include <cmath>
 #include <set>
 
 namespace meshwork::tune {
@@ -10,7 +11,18 @@ void Frontier::add(Space &space) {
   bodies.findRoots();
   isStarted.assign(bodies.size(), false);
   for (size_t i = 0; i < bodies.size(); ++i)
-    unknown.push({boundOfBody(i), i});
+    unknown.push(unknownBody(i, boundOfBody(i)));
+}
+
+/// Bounds are cut to half a percent. Of those that are as low, a body on fewer
+/// ranks comes first: it tells of the others.
+Frontier::Node Frontier::unknownBody(size_t which, double bound) const {
+  constexpr double steps = 200;
+  const Choice &body = bodies[which].body;
+  double cut = bound > 0 && bound < infinity
+                   ? std::exp(std::floor(std::log(bound) * steps) / steps)
+                   : bound;
+  return {std::min(cut, bound), which, Node::all, body.tp * body.cp};
 }
 
 /// Of millions most are too large: these are counted alone.
@@ -152,10 +164,10 @@ std::optional<Frontier::Next> Frontier::nextBody() {
   if (bound == infinity)
     for (size_t member : bodies[node.which].members)
       fits(choices[member], leastBytes(node.which, member));
-  else if (bound > node.bound)
-    unknown.push({bound, node.which});
+  else if (Node now = unknownBody(node.which, bound); now.bound > node.bound)
+    unknown.push(now);
   else
-    return ofBody(node.which, node.bound);
+    return ofBody(node.which, bound);
   return std::nullopt;
 }
 

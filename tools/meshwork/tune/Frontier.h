@@ -81,8 +81,10 @@ private:
     size_t which;
     /// Of a choice: what is known of it.
     enum Level { ofBody, simulated, ofKin, all } level = all;
+    uint32_t ranks = 0; // of a body: that share its microbatch
     bool operator>(const Node &other) const {
-      return std::tie(bound, which) > std::tie(other.bound, other.which);
+      return std::tie(bound, ranks, which) >
+             std::tie(other.bound, other.ranks, other.which);
     }
   };
   /// The least bound first.
@@ -93,6 +95,7 @@ private:
   void add(const Choice &choice);
   bool fits(const Choice &choice, double bytes);
   double boundOfBody(size_t which);
+  Node unknownBody(size_t which, double bound) const;
   bool tellsOfSplit(const Choice &choice) const;
   Body measuredBody(const Choice &choice);
   double leastBytes(size_t which, size_t member);
