@@ -109,28 +109,42 @@ void resolveGlobal(Warp &warp, const LaneAddresses &addresses, Mask active,
                         address, nameOf(access), warp.index, other));
 }
 
+/// Lanes often read what another lane of the instruction does: a second look at
+/// the same bytes would find what the first has found.
+void checkRaces(Warp &warp, const LaneAddresses &addresses, Mask active,
+                unsigned bytes, Access access) {
+  unsigned shift = unsigned(__builtin_ctz(bytes));
+  std::array<uint32_t, numLanes> checked;
+  checked.fill(~0u);
+  eachLane(active, [&](unsigned lane) {
+    auto address = uint32_t(addresses[lane]);
+    uint32_t &last = checked[(address >> shift) % numLanes];
+    if (last == address)
+      return;
+    last = address;
+    int other = warp.block->races.access(address, bytes, warp.index, access);
+    if (other >= 0)
+      raceAt(warp, address, other, lane, access);
+  });
+}
+
 void resolveShared(Warp &warp, const LaneAddresses &addresses, Mask active,
                    unsigned bytes, Access access, Pointers &to) {
   Block &block = *warp.block;
-  GenericWrites &written = block.genericWrites;
-  bool isInside = covers(Range{sharedBegin, block.shared.size()},
-                         spanOf(addresses, active), bytes),
-       isChecked = block.races.enabled();
-  eachLane(active, [&](unsigned lane) {
-    if (!isInside) {
-      to[lane] = sharedAt(warp, addresses[lane], bytes, lane, access);
-    } else {
-      to[lane] = block.shared.data() + addresses[lane];
-      int other = isChecked ? block.races.access(uint32_t(addresses[lane]),
-                                                 bytes, warp.index, access)
-                            : -1;
-      if (other >= 0)
-        raceAt(warp, addresses[lane], other, lane, access);
-    }
-    if (access != Access::read)
-      written.write(uint32_t(addresses[lane]), bytes, warp.index,
-                    warp.proxyFences);
-  });
+  if (!covers(Range{sharedBegin, block.shared.size()},
+              spanOf(addresses, active), bytes))
+    eachLane(active, [&](unsigned lane) { // up to the first that is wrong
+      sharedAt(warp, addresses[lane], bytes, lane, access);
+    });
+  for (unsigned l = 0; l < numLanes; ++l)
+    to[l] = block.shared.data() + addresses[l];
+  if (block.races.enabled())
+    checkRaces(warp, addresses, active, bytes, access);
+  if (access != Access::read)
+    eachLane(active, [&](unsigned lane) {
+      block.genericWrites.write(uint32_t(addresses[lane]), bytes, warp.index,
+                                warp.proxyFences);
+    });
 }
 
 /// Shared memory but also local memory and parameters are small: lane by lane.
@@ -183,7 +197,9 @@ void resolveGeneric(Warp &warp, const LaneAddresses &addresses, Mask active,
                       : base == window::local ? resolveLocal
                       : base == window::param ? resolveParameter
                                               : resolveGlobal;
-    resolveIn(warp, inside, same, bytes, access, to);
+    Pointers found; // of other lanes anything
+    resolveIn(warp, inside, same, bytes, access, found);
+    eachLane(same, [&](unsigned lane) { to[lane] = found[lane]; });
   }
 }
 
