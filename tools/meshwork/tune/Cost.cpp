@@ -9,6 +9,7 @@
 #include "passes/pipelines/Pipelines.h"
 #include "tools/meshwork/driver/Choices.h"
 #include "tools/meshwork/driver/Files.h"
+#include "tools/meshwork/driver/Folded.h"
 #include "tools/meshwork/driver/Model.h"
 #include "tools/meshwork/driver/Trial.h"
 
@@ -19,7 +20,10 @@ namespace {
 
 /// As `compile` runs them. What was chosen last may be the plan already.
 LogicalResult runPhases(driver::Model &model, spec::Spec &spec) {
+  StringRef lastFolded;
   for (const pipelines::Phase &phase : pipelines::phases()) {
+    if (driver::skips(phase.name, lastFolded))
+      continue;
     driver::Said unused;
     OwningOpRef<ModuleOp> finished;
     if (failed(driver::chooseBefore(phase.name, model.module(), spec, unused,
@@ -29,7 +33,10 @@ LogicalResult runPhases(driver::Model &model, spec::Spec &spec) {
       model.replace(std::move(finished));
       return success();
     }
-    if (failed(driver::runPhase(model.module(), spec, phase.name)))
+    if (phase.name == driver::firstFolded)
+      lastFolded = driver::runFolded(model.module(), spec);
+    if (!driver::skips(phase.name, lastFolded) &&
+        failed(driver::runPhase(model.module(), spec, phase.name)))
       return failure();
   }
   return success();
