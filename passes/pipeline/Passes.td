@@ -24,9 +24,9 @@ def CutStagesPass : Pass<"pipeline-cut-stages", "::mlir::ModuleOp"> {
     goes where its operands are; what depends on parameters and inputs alone is
     made wherever it is used.
 
-    A value that ranks along axes of `scatter` all have goes to the next stage
-    in parts, one from each of them, which are gathered there, where that takes
-    less time on `machine`.
+    Ranks along axes of `scatter` may all have a value that goes to the next
+    stage. Each then sends a part, and the parts are gathered there, if that
+    takes less time on `machine`.
     ```mlir
     // meshwork-opt -pipeline-cut-stages="axis=pp scatter=tp machine=h100x8"
     !x = tensor<4096x4096xf32, #transformer.dims<batch, embed>>
