@@ -107,15 +107,20 @@ public:
     Operation *&front = moved[other];
     op->moveBefore(front ? front : other);
     front = op;
-    place(op);
+    auto [before, room] = roomAt(op);
+    place(op, before + room - roomTaken(room));
   }
   void moveAfter(Operation *op, Operation *other) {
     op->moveAfter(other);
-    place(op);
+    auto [before, room] = roomAt(op);
+    place(op, before + roomTaken(room));
   }
 
 private:
-  static constexpr int64_t spacing = int64_t{1} << 32;
+  static constexpr int64_t spacing = int64_t{1} << 40; // 8 million ops fit
+  /// Most ops follow each other to one place, from its side: little of the room
+  /// there is taken by each.
+  static int64_t roomTaken(int64_t room) { return (room >> 5) + 1; }
 
   void count() {
     int64_t next = 0;
@@ -123,12 +128,15 @@ private:
       places[&op] = next += spacing;
   }
   /// Between its neighbours; something stands behind whatever moves.
-  void place(Operation *op) {
-    int64_t before = op->getPrevNode() ? of(op->getPrevNode()) : 0,
-            behind = of(op->getNextNode());
-    if (behind - before < 2)
+  std::pair<int64_t, int64_t> roomAt(Operation *op) const {
+    int64_t before = op->getPrevNode() ? of(op->getPrevNode()) : 0;
+    return {before, of(op->getNextNode()) - before};
+  }
+  void place(Operation *op, int64_t at) {
+    auto [before, room] = roomAt(op);
+    if (room < 2)
       return count();
-    places[op] = before + (behind - before) / 2;
+    places[op] = at;
   }
 
   Block &body;
