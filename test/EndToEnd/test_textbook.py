@@ -39,12 +39,14 @@ class Textbook(unittest.TestCase):
         lines = textbook.TABLE.search(textbook.README.read_text()).group().splitlines()
         made = textbook.table([textbook.row(*numbers) for numbers in self.found]).splitlines()
         self.assertEqual(len(lines), len(made))
-        for line, fresh in zip(lines, made, strict=True):
+        claims_of = [None, None, *(one for one, *_ in self.found)]  # behind two lines of a header
+        for one, line, fresh in zip(claims_of, lines, made, strict=True):
             there, now = (text.strip("| ").split(" | ") for text in (line, fresh))
             self.assertEqual(there[:-1], now[:-1], "textbook.py --write makes the table anew")
             if re.fullmatch(r"[\d,.]+", there[-1]) and now[-1] != "-":
                 then, measured = (float(cells[-1].replace(",", "")) for cells in (there, now))
-                self.assertAlmostEqual(then / measured, 1, delta=OTHER_RUN)
+                # A process of another machine has other pages and other code.
+                self.assertAlmostEqual(then, measured, delta=OTHER_RUN * measured + one.more)
 
     def test_each_spec_has_a_claim(self):
         self.assertEqual({path.stem for path in FOLDER.glob("*.toml")}, {one.spec for one in claims.CLAIMS})
