@@ -379,9 +379,9 @@ const OptionRow rows[] = {
     {.name = "--interface",
      .group = "The machine",
      .valueName = "NAME",
-     .help = "Ranks that meet without MPI: be reached by this interface, as "
-             "NCCL_SOCKET_IFNAME names it; default: what that names, or "
-             "GLOO_SOCKET_IFNAME, or the one that leads to rank 0",
+     .help = "Without MPI: other ranks reach this one by the interface NAME, "
+             "written as in NCCL_SOCKET_IFNAME. Default: that variable, then "
+             "GLOO_SOCKET_IFNAME, then the interface that leads to rank 0",
      .field = MESHWORK_FIELD(interface)},
     {.name = "--threads",
      .group = "The machine",
