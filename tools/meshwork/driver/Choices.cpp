@@ -59,21 +59,18 @@ FailureOr<Trial> tryChoosing(ModuleOp module, spec::Spec spec,
   auto begin = llvm::find_if(pipelines::phases(), [&](const auto &phase) {
     return phase.name == first;
   });
-  StringRef lastFolded;
+  FewLayers few;
   bool isChosen = false;
   for (; begin != pipelines::phases().end(); ++begin) {
     isChosen |= begin->name == last;
-    if (skips(begin->name, lastFolded))
+    if (few.haveRun(begin->name))
       continue;
     if (failed(chooseBefore(begin->name, module, spec, said)))
       return failure();
     if (isChosen)
       break;
-    if (begin->name == firstFolded)
-      lastFolded = runFolded(module, spec);
-    if (skips(begin->name, lastFolded))
-      continue;
-    if (failed(runPhase(module, spec, begin->name)))
+    if (!few.run(begin->name, module, spec) &&
+        failed(runPhase(module, spec, begin->name)))
       return failure();
   }
   return tryPhases(module, spec, begin->name);

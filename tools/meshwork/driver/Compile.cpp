@@ -224,10 +224,10 @@ private:
 
   int runPhases() {
     SpecErrors ofSpec(model.module()->getContext(), spec, origins);
-    StringRef lastFolded; // of phases that have run on few layers
+    FewLayers few;
     for (auto [number, phase] : llvm::enumerate(pipelines::phases())) {
       auto start = std::chrono::steady_clock::now();
-      if (skips(phase.name, lastFolded))
+      if (few.haveRun(phase.name))
         continue;
       progress.begin(phase.name.str());
       Said said;
@@ -248,10 +248,10 @@ private:
         noteTime("the rest", start);
         return ok;
       }
-      if (phase.name == firstFolded)
-        lastFolded = foldLayers();
-      if (skips(phase.name, lastFolded))
+      if (mayFold() && few.run(phase.name, model.module(), spec)) {
+        noteTime("few layers", start);
         continue;
+      }
       PassManager passes(model.module()->getContext());
       if (silence)
         passes.enableCrashReproducerGeneration(reproducerTo(options));
@@ -279,17 +279,9 @@ private:
     return ok;
   }
 
-  /// The last phase that has run on few layers; "" where none has. Only an
-  /// estimate allows it: a plan tells of the values of all.
-  StringRef foldLayers() {
-    if (!options.estimate || silence || showsPhases())
-      return "";
-    auto start = std::chrono::steady_clock::now();
-    progress.begin("few layers");
-    StringRef last = runFolded(model.module(), spec);
-    if (!last.empty())
-      noteTime("few layers", start);
-    return last;
+  /// A plan tells of the values of all layers; an estimate does not.
+  bool mayFold() const {
+    return options.estimate && !silence && !showsPhases();
   }
 
   int tellReproducer(StringRef phase) {

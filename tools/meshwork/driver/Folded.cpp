@@ -110,12 +110,18 @@ StringRef runFolded(ModuleOp module, const spec::Spec &spec) {
   return "";
 }
 
-bool skips(StringRef phase, StringRef &last) {
+bool FewLayers::haveRun(StringRef phase) {
   if (last.empty())
     return false;
   if (phase == last)
     last = "";
   return true;
+}
+
+bool FewLayers::run(StringRef phase, ModuleOp module, const spec::Spec &spec) {
+  if (phase == firstFolded)
+    last = runFolded(module, spec);
+  return haveRun(phase);
 }
 
 } // namespace meshwork::driver

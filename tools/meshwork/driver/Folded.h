@@ -17,8 +17,17 @@ inline constexpr llvm::StringLiteral firstFolded = "step";
 /// to say. All phases must then run on all layers.
 llvm::StringRef runFolded(mlir::ModuleOp module, const spec::Spec &spec);
 
-/// For a loop over phases: whether `phase` has run, of those up to `last`. From
-/// the one behind on, `last` is "".
-bool skips(llvm::StringRef phase, llvm::StringRef &last);
+/// For a loop over phases: which of them have run on few layers.
+class FewLayers {
+public:
+  /// Whether `phase` has run.
+  bool haveRun(llvm::StringRef phase);
+  /// The same; at the first of them it runs them, if it can.
+  bool run(llvm::StringRef phase, mlir::ModuleOp module,
+           const spec::Spec &spec);
+
+private:
+  llvm::StringRef last; // "" where none has, and behind it
+};
 
 } // namespace meshwork::driver

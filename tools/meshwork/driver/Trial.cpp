@@ -96,15 +96,12 @@ FailureOr<Trial> tryPhases(ModuleOp module, spec::Spec spec, StringRef first) {
   if (spec.recompute == spec::Recompute::byBudget &&
       spec.recomputeOfLayers.empty())
     spec.recompute = spec::Recompute::selective;
-  StringRef lastFolded;
+  FewLayers few;
   for (const pipelines::Phase &phase :
-       llvm::make_range(phaseNamed(first), pipelines::phases().end())) {
-    if (phase.name == firstFolded)
-      lastFolded = runFolded(module, spec);
-    if (!skips(phase.name, lastFolded) &&
+       llvm::make_range(phaseNamed(first), pipelines::phases().end()))
+    if (!few.run(phase.name, module, spec) &&
         failed(runPhase(module, spec, phase.name)))
       return failure();
-  }
   FailureOr<std::vector<uint64_t>> bytes =
       codegen::programBytes(module, spec.device);
   if (failed(bytes))

@@ -20,9 +20,9 @@ namespace {
 
 /// As `compile` runs them. What was chosen last may be the plan already.
 LogicalResult runPhases(driver::Model &model, spec::Spec &spec) {
-  StringRef lastFolded;
+  driver::FewLayers few;
   for (const pipelines::Phase &phase : pipelines::phases()) {
-    if (driver::skips(phase.name, lastFolded))
+    if (few.haveRun(phase.name))
       continue;
     driver::Said unused;
     OwningOpRef<ModuleOp> finished;
@@ -33,9 +33,7 @@ LogicalResult runPhases(driver::Model &model, spec::Spec &spec) {
       model.replace(std::move(finished));
       return success();
     }
-    if (phase.name == driver::firstFolded)
-      lastFolded = driver::runFolded(model.module(), spec);
-    if (!driver::skips(phase.name, lastFolded) &&
+    if (!few.run(phase.name, model.module(), spec) &&
         failed(driver::runPhase(model.module(), spec, phase.name)))
       return failure();
   }
