@@ -31,7 +31,6 @@ struct OptionChoice {
 
 struct OptionRow {
   const char *name;      // "--steps"; "-n,--ranks"
-  const char *group;     // the heading of `--help` that it stands under
   const char *valueName; // "N"; empty of a flag and where words are listed
   const char *help;
   OptionField (*field)(RunOptions &options);
@@ -51,6 +50,8 @@ struct OptionRow {
   /// Whether the numbers of a run depend on it, on one mesh or another: a run
   /// that resumes names it when it has changed.
   bool decidesNumbers = false;
+  /// The heading of `--help` that it stands under, by options/Groups.h.
+  const char *group = nullptr;
 };
 
 /// In the order of `--help`.
