@@ -1,11 +1,11 @@
 #include "tools/meshwork/tune/Search.h"
 
 #include "lib/Cost/OfSpec.h"
-#include "tools/meshwork/driver/search/Better.h"
-#include "tools/meshwork/tune/Cost.h"
 #include "tools/meshwork/tune/Costing.h"
 #include "tools/meshwork/tune/Frontier.h"
 #include "tools/meshwork/tune/Meter.h"
+#include "tools/meshwork/tune/Task.h"
+#include "tools/meshwork/tune/Usual.h"
 
 #include <algorithm>
 
@@ -18,7 +18,7 @@ public:
          const SearchOptions &options, Cache &cache)
       : specs(specs), facts(facts), options(options),
         space(specs, facts, axes, options.ranks, options.global),
-        results(options.processes, cache) {}
+        results(options.processes, cache), usual(found, useOfUsual()) {}
 
   Found run() {
     if (std::optional<spec::Spec> plain = plainSpec())
@@ -32,14 +32,6 @@ public:
   }
 
 private:
-  struct Task {
-    enum Kind { ofBody, ofSplit, ofSketch, ofChoice, ofUsual } kind = ofChoice;
-    size_t which = 0; // body, choice of the frontier, or usual one
-    Choice choice = {};
-    uint32_t global = 0; // sequences of a step
-    double bound = 0, bytes = 0;
-  };
-
   /// Of so many ranks, what any choice says of the keys that are none.
   std::optional<spec::Spec> plainSpec() {
     std::optional<spec::Spec> spec = specs.ofOneSequence().spec;
@@ -66,7 +58,7 @@ private:
     for (const auto &first : {frontier->roots(), frontier->rootSketches()})
       for (const Frontier::Next &next : first)
         start(next);
-    startUsual(cost::machineOf(plain).ranksPerNode);
+    usual.start(space.usual(cost::machineOf(plain).ranksPerNode));
   }
 
   //===-- what is started ---------------------------------------------------//
@@ -89,7 +81,7 @@ private:
 
   bool start(const Frontier::Next &next) {
     bool isBody = next.kind == Frontier::Next::body;
-    if (!isBody && isUsual(next.choice))
+    if (!isBody && usual.has(next.choice))
       return false;
     Task task{kindOf(next), next.which,
               next.choice,  isBody ? next.global : options.global,
@@ -100,20 +92,6 @@ private:
     else if (!why.empty() && task.kind != Task::ofSplit)
       found.refused[why] += sameAs(next.choice);
     return why.empty();
-  }
-
-  static Task::Kind kindOf(const Frontier::Next &next) {
-    switch (next.kind) {
-    case Frontier::Next::body:
-      return Task::ofBody;
-    case Frontier::Next::splitSketch:
-      return Task::ofSplit;
-    case Frontier::Next::sketch:
-      return Task::ofSketch;
-    case Frontier::Next::whole:
-      break;
-    }
-    return Task::ofChoice;
   }
 
   /// Why it is not compiled; empty: it is.
@@ -128,30 +106,25 @@ private:
         return "interrupted";
     tasks.push_back(task);
     bool isStarted =
-        results.start(tasks.size() - 1, contentOf(task.kind, *result.spec),
+        results.start(tasks.size() - 1, contentOf(task, *result.spec),
                       [&] { return resultOf(task, *result.spec); });
     return isStarted ? "" : "no process for it";
   }
 
-  static bool isSketch(Task::Kind kind) {
-    return kind == Task::ofSplit || kind == Task::ofSketch;
+  Usual::Use useOfUsual() {
+    return {[&](const Choice &choice) { return frontier->mayFit(choice); },
+            [&](size_t which, const Choice &choice) {
+              return startTask({Task::ofUsual, which, choice, options.global,
+                                frontier->secondsOf(choice)});
+            }};
+  }
+
+  std::string contentOf(const Task &task, const spec::Spec &spec) const {
+    return tune::contentOf(task, specs.settledText(spec), facts, options.ranks);
   }
 
   std::string resultOf(const Task &task, const spec::Spec &spec) const {
-    if (task.kind == Task::ofBody)
-      return toJson(measureBody(facts, spec, options.ranks));
-    if (isSketch(task.kind))
-      return toJson(sketchOf(facts, task.choice, spec));
-    return toJson(costOf(facts.text, spec));
-  }
-
-  /// All that a result depends on, beside the program.
-  std::string contentOf(Task::Kind kind, const spec::Spec &spec) const {
-    std::string what = kind == Task::ofBody
-                           ? "body among " + std::to_string(options.ranks)
-                       : isSketch(kind) ? "sketch"
-                                        : "spec";
-    return what + "\n" + specs.settledText(spec) + "\n" + facts.text;
+    return tune::resultOf(task, spec, facts, options.ranks);
   }
 
   static std::string firstError(const Diagnostics &diagnostics) {
@@ -161,44 +134,7 @@ private:
     return "refused";
   }
 
-  //===-- what is usual, and what stands for others -------------------------//
-
-  void startUsual(uint32_t ranksPerNode) {
-    for (Space::Usual &one : space.usual(ranksPerNode)) {
-      found.usual.push_back({one.name, std::nullopt, ""});
-      if (one.choices.empty())
-        found.usual.back().why = "outside of what --axis and --fixed leave";
-      pending.push_back(std::move(one.choices));
-      tryUsual(pending.size() - 1);
-    }
-  }
-
-  /// The first choice of a usual one that is left, if a spec may say it. What
-  /// is too large by its bound is left out while another one may fit.
-  void tryUsual(size_t which) {
-    std::vector<Choice> &left = pending[which];
-    while (!left.empty()) {
-      Choice choice = left.front();
-      left.erase(left.begin());
-      if (!frontier->mayFit(choice) &&
-          std::any_of(left.begin(), left.end(), [&](const Choice &other) {
-            return frontier->mayFit(other);
-          }))
-        continue;
-      std::string why = startTask({Task::ofUsual, which, choice, options.global,
-                                   frontier->secondsOf(choice)});
-      if (why.empty())
-        return;
-      if (!found.usual[which].row)
-        found.usual[which].why = why;
-    }
-  }
-
-  bool isUsual(const Choice &choice) const {
-    return std::any_of(tasks.begin(), tasks.end(), [&](const Task &task) {
-      return task.kind == Task::ofUsual && task.choice == choice;
-    });
-  }
+  //===-- what stands for others --------------------------------------------//
 
   /// What has more stages than layers is refused for that, as one of it is.
   /// Where nothing fits, what has the least bound of its bytes says by how
@@ -232,7 +168,7 @@ private:
     Task task = tasks[one->task];
     if (task.kind == Task::ofBody)
       noteBody(task.which, bodyFromJson(one->result));
-    else if (isSketch(task.kind))
+    else if (task.isSketch())
       noteSketch(task, sketchFromJson(one->result));
     else
       noteChoice(task, costedFromJson(one->result));
@@ -259,10 +195,10 @@ private:
     Row row{task.choice, costed, task.bound, task.bytes, std::nullopt, ""};
     ++found.compiled;
     if (costed.status == Costed::done) {
-      if (fits(costed)) {
+      if (found.fits(costed)) {
         best = std::min(best, costed.seconds);
         found.rows.push_back(row);
-      } else if (!found.nearest || isBetter(costed, found.nearest->costed))
+      } else if (!found.nearest || found.isBetter(costed, found.nearest->costed))
         found.nearest = row;
     } else if (costed.status == Costed::refused)
       found.refused[costed.why] +=
@@ -270,28 +206,7 @@ private:
     else
       found.broken.push_back(nameOf(task.choice) + ": " + costed.why);
     if (task.kind == Task::ofUsual)
-      noteUsual(task.which, row);
-  }
-
-  bool fits(const Costed &costed) const {
-    return found.limit == 0 || costed.bytes <= found.limit;
-  }
-
-  bool isBetter(const Costed &a, const Costed &b) const {
-    return driver::isBetter(
-        a, b, found.limit == 0 ? std::nullopt : std::optional(found.limit));
-  }
-
-  /// The first that fits, else the one that needs least.
-  void noteUsual(size_t which, const Row &row) {
-    UsualRow &usual = found.usual[which];
-    bool isDone = row.costed.status == Costed::done;
-    if (isDone && (!usual.row || isBetter(row.costed, usual.row->costed)))
-      usual.row = row;
-    else if (!isDone && !usual.row)
-      usual.why = row.costed.why;
-    if (!isDone || !fits(row.costed))
-      tryUsual(which);
+      usual.note(task.which, row);
   }
 
   void tellProgress() {
@@ -312,7 +227,7 @@ private:
       found.bound = 0;
     std::sort(found.rows.begin(), found.rows.end(),
               [&](const Row &a, const Row &b) {
-                return isBetter(a.costed, b.costed);
+                return found.isBetter(a.costed, b.costed);
               });
     meter.clear();
   }
@@ -324,10 +239,10 @@ private:
   Costing results;
   Meter meter;
   Found found;
+  Usual usual;
   std::optional<Frontier> frontier;
   std::vector<Task> tasks;
-  std::vector<std::vector<Choice>> pending; // of usual ones
-  double best = Frontier::infinity;         // seconds
+  double best = Frontier::infinity; // seconds
 };
 } // namespace
 
