@@ -11,6 +11,8 @@
 #include "tools/meshwork/tune/StageMemory.h"
 #include "tools/meshwork/tune/Tables.h"
 
+#include <functional>
+
 namespace meshwork::tune {
 
 /// The part of a body's seconds that a choice takes at least.
@@ -50,6 +52,14 @@ public:
                    const Sketch *sketch = nullptr);
   /// By its sketch, too; infinite where it does not fit.
   double sketched(const Choice &choice, const Body &body, const Sketch &sketch);
+  /// Whether the compiler searches for the layers of its stages.
+  bool hasLayouts(const Choice &choice);
+  /// Seconds of a pipeline whose balanced stages do not fit, with the layers
+  /// that the compiler should find. Infinite where none fit.
+  double unbalanced(const Choice &choice, const Body &body,
+                    const Costed &balanced);
+  /// Seconds that one with balanced stages takes beyond what the body tells.
+  double beyondBalanced(const Choice &choice, const Body &body, double seconds);
   /// Seconds that its sketch takes beyond what the body tells, at least,
   /// whatever layers its stages have.
   double beyondBody(const Choice &choice, const Body &body,
@@ -75,9 +85,13 @@ private:
                                      const StageMemory::Costs &costs,
                                      const Sketch *sketch,
                                      const Layers &layers) const;
-  std::optional<Layers> layersOf(const Choice &choice, const Body &body,
-                                 const StepTable &table,
-                                 const Sketch *sketch) const;
+  using BytesOf = std::function<std::vector<uint64_t>(const Layers &)>;
+  std::optional<Layers> layersOf(const Choice &choice, const StepTable &table,
+                                 const BytesOf &bytesOf) const;
+  std::vector<uint64_t> bytesBeside(const StepTable &table,
+                                    const StageMemory::Costs &costs,
+                                    const Costed &balanced,
+                                    const Layers &layers) const;
   double ofLayers(const Choice &choice, const Body &body,
                   const StepTable &table, const Layers &layers) const;
   double unseen(const Choice &choice, const Body &body, const StepTable &table,

@@ -104,19 +104,38 @@ std::vector<uint64_t> BodyBound::bytesOfRanks(const StepTable &table,
   return bytes;
 }
 
+/// What a rank with balanced stages needs is known. With more layers it needs
+/// what their costs tell, with fewer no less than in proportion.
+std::vector<uint64_t> BodyBound::bytesBeside(const StepTable &table,
+                                             const StageMemory::Costs &costs,
+                                             const Costed &balanced,
+                                             const Layers &layers) const {
+  std::vector<uint64_t> bytes = StageMemory::bytesOfRanks(table, costs, layers),
+                        before = StageMemory::bytesOfRanks(table, costs,
+                                                           table.of.layers);
+  for (size_t rank = 0; rank < bytes.size(); ++rank) {
+    double known = balanced.bytesOfRanks[rank],
+           now = static_cast<double>(bytes[rank]),
+           then = static_cast<double>(before[rank]);
+    double told = std::min(known + now - then, known * now / then);
+    bool isSame = bytes[rank] == before[rank];
+    bytes[rank] =
+        static_cast<uint64_t>(isSame ? known : (1 - marginOfSketch) * told);
+  }
+  return bytes;
+}
+
 /// As the compiler searches for them, by bytes that are no more than a plan's.
 /// So it finds none with less work in the slowest stage. Nothing where none
 /// fits.
 std::optional<BodyBound::Layers>
-BodyBound::layersOf(const Choice &choice, const Body &body,
-                    const StepTable &table, const Sketch *sketch) const {
+BodyBound::layersOf(const Choice &choice, const StepTable &table,
+                    const BytesOf &bytesOf) const {
   if (limit == 0)
     return table.of.layers;
-  StageMemory::Costs costs =
-      bytesOf(choice, table, body.leastKept, body.splitKept, body.otherBytes);
   auto trialOf = [&](const Layers &layers) {
     driver::Trial trial;
-    trial.bytesOfRanks = bytesOfRanks(table, costs, sketch, layers);
+    trial.bytesOfRanks = bytesOf(layers);
     trial.bytes =
         *std::max_element(trial.bytesOfRanks.begin(), trial.bytesOfRanks.end());
     return std::optional(trial);

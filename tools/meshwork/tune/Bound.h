@@ -12,9 +12,10 @@ namespace meshwork::tune {
 
 class Bound {
 public:
-  /// What --fixed says: which layers each stage has, and what gradients are.
+  /// What --fixed says: which layers each stage has, what gradients are, and
+  /// whether the compiler chooses something.
   struct Given {
-    bool layers = false, gradients = false;
+    bool layers = false, gradients = false, isOpen = false;
   };
   /// `spec` has the keys that are no part of the choices.
   Bound(const spec::Spec &spec, const Facts &facts, Given given);

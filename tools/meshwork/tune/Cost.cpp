@@ -160,14 +160,21 @@ Compiled compileWith(const std::string &text, const spec::Spec &given,
               compiled);
     compiled.storedBytes = storedBytes(*plan.programs()->Get(0));
     for (const plan::Program *program : *plan.programs())
-      compiled.bytesOfRanks.push_back(program->arena_bytes() +
-                                      program->workspace_bytes_per_thread());
+      costed.bytesOfRanks.push_back(
+          static_cast<double>(program->arena_bytes()) +
+          static_cast<double>(program->workspace_bytes_per_thread()));
   }
   return compiled;
 }
 
 Costed costOf(const std::string &text, const spec::Spec &spec) {
   return compileWith(text, spec, spec.numRanks()).costed;
+}
+
+/// Stages are balanced where nothing limits their memory.
+Costed costOfBalanced(const std::string &text, spec::Spec spec) {
+  spec.memoryPerRankBytes = uint64_t{1} << 62;
+  return costOf(text, spec);
 }
 
 } // namespace meshwork::tune

@@ -14,13 +14,16 @@ namespace meshwork::tune {
 ///   text  the model in the transformer dialect
 Costed costOf(const std::string &text, const spec::Spec &spec);
 
+/// The same of a pipeline with balanced stages, whether these fit or not. Where
+/// they do, it is what costOf() tells.
+Costed costOfBalanced(const std::string &text, spec::Spec spec);
+
 struct Compiled {
   Costed costed;
-  double forward = 0, backward = 0;   // seconds of a microbatch; of one stage
-  Waits waits;                        // of these
-  double update = 0;                  // seconds of a step
-  uint64_t storedBytes = 0;           // what always lives; of the first rank
-  std::vector<uint64_t> bytesOfRanks; // by coordinate along a pipeline
+  double forward = 0, backward = 0; // seconds of a microbatch; of one stage
+  Waits waits;                      // of these
+  double update = 0;                // seconds of a step
+  uint64_t storedBytes = 0;         // what always lives; of the first rank
 };
 /// The same with more of it.
 ///   ranks  how many there are beside those of `spec`: the seconds of lists

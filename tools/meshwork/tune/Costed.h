@@ -5,6 +5,7 @@
 #include <map>
 #include <optional>
 #include <string>
+#include <vector>
 
 namespace meshwork::tune {
 
@@ -19,6 +20,7 @@ struct Costed {
   double seconds = 0, tokensPerSecond = 0;
   double mfu = 0;                        // 0: the machine has no peak
   uint64_t bytes = 0, hostBytes = 0;     // of the rank that needs most
+  std::vector<double> bytesOfRanks = {}; // by coordinate along a pipeline
   std::map<std::string, double> exposed; // seconds, by axes
   std::optional<double> bubble;          // none: not simulated
 };

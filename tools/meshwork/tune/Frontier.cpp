@@ -175,12 +175,19 @@ Frontier::Next Frontier::nextChoice(Nodes &nodes) {
   Node node = nodes.top();
   nodes.pop();
   const Choice &choice = choices[node.which];
-  return {node.level == Node::all ? Next::whole : Next::sketch,
-          node.which,
+  return {kindOf(node), node.which,
           choice,
           0,
           node.bound,
           bytesOf(choice)};
+}
+
+Frontier::Next::Kind Frontier::kindOf(const Node &node) {
+  if (node.level == Node::ofKin)
+    return Next::sketch;
+  bool isOpen =
+      node.level == Node::all && ofBodies.hasLayouts(choices[node.which]);
+  return isOpen ? Next::balanced : Next::whole;
 }
 
 /// Of the first choice whose body is known, by what takes longer to look at.
@@ -197,16 +204,17 @@ void Frontier::tighten() {
 void Frontier::tightenByBody(const Node &node) {
   const Choice &choice = choices[node.which];
   double seconds = ofBodies.simulated(choice, measuredBody(choice));
+  bool hasMore = isSketched(choice, facts) || ofBodies.hasLayouts(choice);
   push({std::max(node.bound, seconds), node.which,
-        isSketched(choice, facts) ? Node::simulated : Node::all});
+        hasMore ? Node::simulated : Node::all});
 }
 
-/// It is about to be sketched; that of another may tell as much.
+/// It is about to be compiled; what was compiled of another may tell as much.
 void Frontier::tightenByKin(const Node &node) {
   const Choice &choice = choices[node.which];
   bool isTooLarge = kin.isTooLarge(choice, measuredBody(choice));
   push({isTooLarge ? infinity : node.bound + kin.beyond(choice), node.which,
-        Node::ofKin});
+        isSketched(choice, facts) ? Node::ofKin : Node::all});
 }
 
 /// What does not fit has no bound.
@@ -214,7 +222,7 @@ void Frontier::push(const Node &node) {
   if (node.bound == infinity)
     ++numTooLarge;
   else
-    (node.level == Node::all ? ready : known).push(node);
+    (node.level >= Node::all ? ready : known).push(node);
 }
 
 /// What `seconds`, by its sketch, tells of others.
@@ -238,6 +246,22 @@ void Frontier::note(size_t which, double bound, const Sketch *sketch) {
   if (isKnown)
     noteKin(choice, body, *sketch, seconds);
   push({std::max(bound, seconds), which});
+}
+
+void Frontier::noteBalanced(size_t which, double bound,
+                            const Costed &balanced) {
+  const Choice &choice = choices[which];
+  Body body = measuredBody(choice);
+  kin.noteSlower(choice,
+                 ofBodies.beyondBalanced(choice, body, balanced.seconds));
+  if (balanced.bytes <= limit)
+    return;
+  double seconds = ofBodies.unbalanced(choice, body, balanced);
+  if (seconds == infinity) {
+    kin.noteTooLarge(choice, body);
+    fits(choice, static_cast<double>(balanced.bytes));
+  } else
+    push({std::max(bound, seconds), which, Node::unbalanced});
 }
 
 double Frontier::bytesOf(const Choice &choice) {
@@ -268,7 +292,7 @@ size_t Frontier::note(size_t which, const Body *measured) {
   for (size_t member : bodies[which].members) {
     const Choice &choice = choices[member];
     if (!isKnown)
-      ready.push({bounds.seconds(choice), member});
+      ready.push({bounds.seconds(choice), member, Node::unbalanced});
     else if (fits(choice, ofBodies.bytes(choice, told)))
       known.push({ofBodies.seconds(choice, *measured), member, Node::ofBody});
   }

@@ -33,9 +33,10 @@ public:
   /// To be called once.
   void add(Space &space);
 
-  /// What is compiled next: a body, or a choice with few layers or as a whole.
+  /// What is compiled next: a body, or a choice with few layers, with balanced
+  /// stages whether they fit or not, or as the compiler takes it.
   struct Next {
-    enum Kind { body, splitSketch, sketch, whole } kind = whole;
+    enum Kind { body, splitSketch, sketch, balanced, whole } kind = whole;
     size_t which = 0; // body, or choice
     Choice choice = {};
     uint32_t global = 0; // sequences of its step, of a body
@@ -56,6 +57,9 @@ public:
   size_t note(size_t body, const Body *measured);
   /// The same of a sketch whose Next had this bound.
   void note(size_t choice, double bound, const Sketch *sketch);
+  /// The same of a choice with balanced stages. If they do not fit, it comes
+  /// back with what other layers take at least.
+  void noteBalanced(size_t choice, double bound, const Costed &balanced);
   double secondsOf(const Choice &choice) const {
     return bounds.seconds(choice);
   }
@@ -79,8 +83,9 @@ private:
   struct Node {
     double bound;
     size_t which;
-    /// Of a choice: what is known of it.
-    enum Level { ofBody, simulated, ofKin, all } level = all;
+    /// Of a choice: what is known of it. Balanced stages that do not fit leave
+    /// it to the compiler to search for others.
+    enum Level { ofBody, simulated, ofKin, all, unbalanced } level = all;
     uint32_t ranks = 0; // of a body: that share its microbatch
     bool operator>(const Node &other) const {
       return std::tie(bound, ranks, which) >
@@ -102,6 +107,7 @@ private:
   double bytesOf(const Choice &choice);
   std::optional<Next> nextBody();
   Next nextChoice(Nodes &nodes);
+  Next::Kind kindOf(const Node &node);
   void tighten();
   void tightenByBody(const Node &node);
   void tightenByKin(const Node &node);

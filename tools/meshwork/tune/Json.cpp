@@ -150,6 +150,7 @@ std::string toJson(const Costed &costed) {
                    {"mfu", costed.mfu},
                    {"bytes", static_cast<int64_t>(costed.bytes)},
                    {"host_bytes", static_cast<int64_t>(costed.hostBytes)},
+                   {"bytes_of_ranks", json::Array(costed.bytesOfRanks)},
                    {"exposed", std::move(exposed)},
                    {"bubble", costed.bubble}});
 }
@@ -165,6 +166,7 @@ Costed costedFromJson(const std::string &text) {
   costed.bytes = static_cast<uint64_t>(object.getInteger("bytes").value_or(0));
   costed.hostBytes =
       static_cast<uint64_t>(object.getInteger("host_bytes").value_or(0));
+  costed.bytesOfRanks = numbers(object, "bytes_of_ranks");
   if (const json::Object *exposed = object.getObject("exposed"))
     for (const auto &[axes, seconds] : *exposed)
       costed.exposed[axes.str()] = seconds.getAsNumber().value_or(0);

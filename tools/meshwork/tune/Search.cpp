@@ -51,7 +51,8 @@ private:
     frontier.emplace(
         plain, facts,
         Bound::Given{specs.fixedValue("pipeline.layers") != nullptr,
-                     specs.fixedValue("precision.gradients") != nullptr},
+                     specs.fixedValue("precision.gradients") != nullptr,
+                     specs.leaveOpen()},
         found.limit);
     frontier->add(space);
     found.choices = frontier->size();
@@ -170,6 +171,8 @@ private:
       noteBody(task.which, bodyFromJson(one->result));
     else if (task.isSketch())
       noteSketch(task, sketchFromJson(one->result));
+    else if (task.kind == Task::ofBalanced)
+      noteBalanced(task, costedFromJson(one->result));
     else
       noteChoice(task, costedFromJson(one->result));
     tellProgress();
@@ -191,6 +194,16 @@ private:
       frontier->note(task.which, task.bound, &sketch);
   }
 
+  /// What does not fit so may have a place with other layers.
+  void noteBalanced(const Task &task, const Costed &costed) {
+    if (costed.status == Costed::done)
+      frontier->noteBalanced(task.which, task.bound, costed);
+    if (costed.status != Costed::done || found.fits(costed))
+      noteChoice(task, costed);
+    else
+      ++found.sketches;
+  }
+
   void noteChoice(const Task &task, const Costed &costed) {
     Row row{task.choice, costed, task.bound, task.bytes, std::nullopt, ""};
     ++found.compiled;
@@ -198,11 +211,12 @@ private:
       if (found.fits(costed)) {
         best = std::min(best, costed.seconds);
         found.rows.push_back(row);
-      } else if (!found.nearest || found.isBetter(costed, found.nearest->costed))
+      } else if (!found.nearest ||
+                 found.isBetter(costed, found.nearest->costed))
         found.nearest = row;
     } else if (costed.status == Costed::refused)
       found.refused[costed.why] +=
-          task.kind == Task::ofChoice ? sameAs(task.choice) : 1;
+          task.kind == Task::ofUsual ? 1 : sameAs(task.choice);
     else
       found.broken.push_back(nameOf(task.choice) + ": " + costed.why);
     if (task.kind == Task::ofUsual)

@@ -9,8 +9,7 @@ namespace {
 Sketch begun(const Compiled &compiled) {
   Sketch sketch{compiled.costed.status, compiled.costed.why,
                 compiled.costed.seconds};
-  sketch.bytes.assign(compiled.bytesOfRanks.begin(),
-                      compiled.bytesOfRanks.end());
+  sketch.bytes = compiled.costed.bytesOfRanks;
   return sketch;
 }
 
@@ -29,9 +28,8 @@ Sketch ofWeights(const Facts &facts, const spec::Spec &spec) {
     double left = static_cast<double>(kind.layers - kind.shallow) / layersMore;
     sketch.seconds += left * (more.costed.seconds - few.costed.seconds);
     for (size_t rank = 0; rank < sketch.bytes.size(); ++rank)
-      sketch.bytes[rank] +=
-          left * (static_cast<double>(more.bytesOfRanks[rank]) -
-                  static_cast<double>(few.bytesOfRanks[rank]));
+      sketch.bytes[rank] += left * (more.costed.bytesOfRanks[rank] -
+                                    few.costed.bytesOfRanks[rank]);
   }
   return sketch;
 }
@@ -50,30 +48,29 @@ Compiled withStages(const Facts &facts, spec::Spec spec, size_t stages,
 Sketch ofPipeline(const Facts &facts, const spec::Spec &spec, size_t stages) {
   Compiled one = withStages(facts, spec, stages, 1);
   Sketch sketch = begun(one);
-  sketch.ofLayer.assign(sketch.bytes.size(), 0);
-  bool isWorthMore = 4 * stages <= static_cast<size_t>(facts.layers);
-  if (sketch.status != Costed::done || !isWorthMore)
+  if (sketch.status != Costed::done)
     return sketch;
   Compiled two = withStages(facts, spec, stages, 2);
   if (two.costed.status != Costed::done)
     return begun(two);
+  sketch.ofLayer.assign(sketch.bytes.size(), 0);
   sketch.secondsOfLayer = two.costed.seconds - one.costed.seconds;
   for (size_t rank = 0; rank < sketch.bytes.size(); ++rank)
-    sketch.ofLayer[rank] =
-        static_cast<double>(two.bytesOfRanks[rank]) - sketch.bytes[rank];
+    sketch.ofLayer[rank] = two.costed.bytesOfRanks[rank] - sketch.bytes[rank];
   return sketch;
 }
 } // namespace
 
 /// Without a pipeline bodies tell enough, but where weights are gathered. With
-/// layers of several kinds a pipeline's stages differ.
+/// layers of several kinds a pipeline's stages differ. With many stages the
+/// choice itself takes no longer.
 bool isSketched(const Choice &choice, const Facts &facts) {
   if (facts.shallow.empty())
     return false;
   return choice.pp == 1
              ? choice.zeroStage == 3
              : facts.kinds.size() == 1 &&
-                   stagesOf(choice) < static_cast<uint64_t>(facts.layers);
+                   4 * stagesOf(choice) <= static_cast<uint64_t>(facts.layers);
 }
 
 Sketch sketchOf(const Facts &facts, const Choice &choice,

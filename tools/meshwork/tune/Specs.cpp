@@ -7,6 +7,7 @@
 #include "tools/meshwork/driver/Files.h"
 #include "llvm/Support/raw_ostream.h"
 
+#include <algorithm>
 #include <filesystem>
 
 namespace meshwork::tune {
@@ -111,6 +112,11 @@ int Specs::check() {
 const std::string *Specs::fixedValue(const std::string &key) const {
   auto found = fixed.find(key);
   return found == fixed.end() ? nullptr : &found->second;
+}
+
+bool Specs::leaveOpen() const {
+  return std::any_of(fixed.begin(), fixed.end(),
+                     [](const auto &one) { return one.second == "auto"; });
 }
 
 std::vector<std::string> Specs::ownOverrides() const {

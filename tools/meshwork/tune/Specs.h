@@ -37,6 +37,8 @@ public:
 
   /// The value that --fixed gives a key, without quotes; null: none.
   const std::string *fixedValue(const std::string &key) const;
+  /// Whether --fixed leaves something to the compiler: "auto".
+  bool leaveOpen() const;
   uint64_t sequence() const { return options.sequence; }
   /// The device of the machine.
   spec::Device device() const { return machineDevice; }

@@ -45,13 +45,57 @@ double BodyBound::simulated(const Choice &choice, const Body &body,
   double quick = seconds(choice, body);
   if (!table || body.ofKinds.empty())
     return quick;
-  std::optional<Layers> layers = layersOf(choice, body, *table, sketch);
+  StageMemory::Costs costs =
+      bytesOf(choice, *table, body.leastKept, body.splitKept, body.otherBytes);
+  std::optional<Layers> layers =
+      layersOf(choice, *table, [&](const Layers &some) {
+        return bytesOfRanks(*table, costs, sketch, some);
+      });
   if (!layers)
     return std::numeric_limits<double>::infinity();
   double found = ofLayers(choice, body, *table, *layers);
   if (sketch)
     found += unseen(choice, body, *table, *sketch, *layers);
   return std::max(quick, found);
+}
+
+bool BodyBound::hasLayouts(const Choice &choice) {
+  return limit > 0 && choice.pp > 1 && !given.isOpen &&
+         stagesOf(choice) < static_cast<uint64_t>(facts.layers) &&
+         tableOf(choice);
+}
+
+double BodyBound::beyondBalanced(const Choice &choice, const Body &body,
+                                 double seconds) {
+  const StepTable *table = tableOf(choice);
+  if (!table || body.ofKinds.empty())
+    return 0;
+  double beyond = seconds - ofLayers(choice, body, *table, table->of.layers);
+  return (1 - marginOfUnseen) * std::max(0.0, beyond);
+}
+
+/// What balanced stages take beyond the body, others take in proportion to the
+/// layers that are left to each stage.
+double BodyBound::unbalanced(const Choice &choice, const Body &body,
+                             const Costed &balanced) {
+  const StepTable *table = tableOf(choice);
+  if (!table || body.ofKinds.empty() ||
+      balanced.bytesOfRanks.size() != choice.pp)
+    return 0;
+  StageMemory::Costs costs =
+      bytesOf(choice, *table, body.leastKept, body.splitKept, body.otherBytes);
+  std::optional<Layers> layers =
+      layersOf(choice, *table, [&](const Layers &some) {
+        return bytesBeside(*table, costs, balanced, some);
+      });
+  if (!layers)
+    return std::numeric_limits<double>::infinity();
+  double part = 1;
+  for (size_t stage = 0; stage < layers->size(); ++stage)
+    part = std::min(part, static_cast<double>((*layers)[stage]) /
+                              static_cast<double>(table->of.layers[stage]));
+  return ofLayers(choice, body, *table, *layers) +
+         part * beyondBalanced(choice, body, balanced.seconds);
 }
 
 /// Where memory has no room for as many layers on each rank, some have more:

@@ -12,6 +12,8 @@ Task::Kind kindOf(const Frontier::Next &next) {
     return Task::ofSplit;
   case Frontier::Next::sketch:
     return Task::ofSketch;
+  case Frontier::Next::balanced:
+    return Task::ofBalanced;
   case Frontier::Next::whole:
     break;
   }
@@ -24,15 +26,17 @@ std::string resultOf(const Task &task, const spec::Spec &spec,
     return toJson(measureBody(facts, spec, ranks));
   if (task.isSketch())
     return toJson(sketchOf(facts, task.choice, spec));
-  return toJson(costOf(facts.text, spec));
+  return toJson(task.kind == Task::ofBalanced ? costOfBalanced(facts.text, spec)
+                                              : costOf(facts.text, spec));
 }
 
 std::string contentOf(const Task &task, const std::string &settled,
                       const Facts &facts, uint32_t ranks) {
   std::string what = task.kind == Task::ofBody
                          ? "body among " + std::to_string(ranks)
-                     : task.isSketch() ? "sketch"
-                                       : "spec";
+                     : task.isSketch()               ? "sketch"
+                     : task.kind == Task::ofBalanced ? "balanced"
+                                                     : "spec";
   return what + "\n" + settled + "\n" + facts.text;
 }
 

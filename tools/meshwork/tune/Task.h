@@ -7,7 +7,14 @@
 namespace meshwork::tune {
 
 struct Task {
-  enum Kind { ofBody, ofSplit, ofSketch, ofChoice, ofUsual } kind = ofChoice;
+  enum Kind {
+    ofBody,
+    ofSplit,
+    ofSketch,
+    ofBalanced,
+    ofChoice,
+    ofUsual
+  } kind = ofChoice;
   size_t which = 0; // body, choice of the frontier, or usual one
   Choice choice = {};
   uint32_t global = 0; // sequences of a step
