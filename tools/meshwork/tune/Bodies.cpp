@@ -165,7 +165,8 @@ static bool isMultiple(const Choice &body, const Choice &other) {
 
 static bool isRefusedWith(const Choice &body, const Choice &refused,
                           std::string_view key) {
-  if (key == "shard.experts") // which are shared by axes, in equal parts
+  // Axes share these in equal parts.
+  if (key == "shard.experts" || key == "shard.heads")
     return isMultiple(body, refused);
   if (key == "context.method" && refused.method == "ulysses") // so are heads
     return body.method == refused.method && isMultiple(body, refused);
