@@ -38,9 +38,9 @@ BodyBound::BodyBound(const Bound &bound, const spec::Spec &spec,
   bool isPlain = spec.zero.gradients == spec::GradientType::precision;
   bytesOfGradient = !isPlain ? 1 : spec.gradients == spec::Type::f32 ? 4 : 2;
   bytesOfSum = isPlain && !given.gradients ? 4 : bytesOfGradient;
-  bytesOfWeight = spec.zero.weights != spec::WeightType::compute ? 1
-                  : spec.compute == spec::Type::f32              ? 4
-                                                                 : 2;
+  bytesOfActivation = spec.compute == spec::Type::f32 ? 4 : 2;
+  bytesOfWeight =
+      spec.zero.weights != spec::WeightType::compute ? 1 : bytesOfActivation;
 }
 
 /// Of a rank with so many layers, or of all of the model; each collective as

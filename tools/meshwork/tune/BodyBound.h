@@ -99,6 +99,7 @@ private:
   std::vector<OfLayer> ofStages(const Body &body, const Layers &layers) const;
   schedules::Costs costsOf(const Choice &choice, const Body &body,
                            const StepTable &table, const Layers &layers) const;
+  double transferOf(const Choice &choice) const;
   StageMemory::Costs bytesOf(const Choice &choice, const StepTable &table,
                              double keptOfLayer, double splitKept,
                              double otherBytes = 0) const;
@@ -120,6 +121,7 @@ private:
   Bound::Given given;
   uint64_t limit;
   double bytesOfGradient, bytesOfSum, bytesOfWeight; // on links, of a parameter
+  double bytesOfActivation;
   double bucketBytes; // of gradients that travel together, at most
   Tables tables;
 };

@@ -37,6 +37,7 @@ struct Facts {
   /// Model flops of each layer, of one sequence, with the head in the last one:
   /// what balances stages (passes/pipeline/Stages.h).
   std::vector<double> flopsOfLayers;
+  double crossing = 0; // elements that one layer hands to the next, at least
   uint32_t vocabulary = 1;
   int64_t layers = 0;               // that the model declares
   std::vector<int64_t> kindOfLayer; // numbers in `kinds`

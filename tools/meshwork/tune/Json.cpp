@@ -87,6 +87,7 @@ std::string toJson(const Facts &facts) {
                    {"of_first_stage", facts.ofFirstStage},
                    {"of_last_stage", facts.ofLastStage},
                    {"flops_of_layers", json::Array(facts.flopsOfLayers)},
+                   {"crossing", facts.crossing},
                    {"vocabulary", facts.vocabulary},
                    {"layers", facts.layers},
                    {"experts", facts.hasExperts},
@@ -133,6 +134,7 @@ Facts factsFromJson(const std::string &text) {
   facts.ofFirstStage = number(object, "of_first_stage");
   facts.ofLastStage = number(object, "of_last_stage");
   facts.flopsOfLayers = numbers(object, "flops_of_layers");
+  facts.crossing = number(object, "crossing");
   facts.hasExperts = object.getBoolean("experts").value_or(false);
   facts.hasAttention = object.getBoolean("attention").value_or(false);
   return facts;

@@ -35,9 +35,15 @@ std::optional<std::string> textWith(const std::string &text,
 
 namespace {
 
+double elementsIn(Value value) {
+  auto type = dyn_cast<RankedTensorType>(value.getType());
+  return type && type.hasStaticShape()
+             ? static_cast<double>(type.getNumElements())
+             : 0;
+}
+
 double elementsOf(Operation *parameter) {
-  auto type = cast<RankedTensorType>(parameter->getResult(0).getType());
-  return static_cast<double>(type.getNumElements());
+  return elementsIn(parameter->getResult(0));
 }
 
 void countParameters(ModuleOp module, Facts &facts) {
@@ -70,11 +76,33 @@ bool isInFirstStage(Operation *parameter, const pipeline::LayersOfOps &layers) {
   });
 }
 
+/// Elements that forward ops of a layer or of earlier ones hand to later ones,
+/// where these are fewest.
+double crossingOf(func::FuncOp microbatch,
+                  const pipeline::LayersOfOps &layers) {
+  std::vector<double> behind(std::max<int64_t>(layers.count() - 1, 0), 0);
+  for (Operation &op : microbatch.getBody().front()) {
+    std::optional<int64_t> first = layers.of(&op);
+    if (!first || layers.isInBackward(&op))
+      continue;
+    for (Value value : op.getResults()) {
+      int64_t last = *first;
+      for (Operation *user : value.getUsers())
+        if (!layers.isInBackward(user))
+          last = std::max(last, layers.of(user).value_or(0));
+      for (int64_t layer = *first; layer < last; ++layer)
+        behind[layer] += elementsIn(value);
+    }
+  }
+  return behind.empty() ? 0 : *llvm::min_element(behind);
+}
+
 /// Of a step of one sequence, after autodiff.
 void countStages(func::FuncOp microbatch, Facts &facts) {
   pipeline::LayersOfOps layers(microbatch);
   SmallVector<double> ofLayers = layers.flops();
   facts.flopsOfLayers.assign(ofLayers.begin(), ofLayers.end());
+  facts.crossing = crossingOf(microbatch, layers);
   for (Operation &op : microbatch.getBody().front())
     if (isa<transformer::ParameterOp>(op) && !transformer::layerOf(&op))
       (isInFirstStage(&op, layers) ? facts.ofFirstStage : facts.ofLastStage) +=

@@ -10,11 +10,31 @@ namespace meshwork::tune {
 /// Of what a sketch takes beyond its bodies, the part that is not sure.
 constexpr double marginOfUnseen = 0.2;
 
+/// Of a table that splits the backward pass. The body does not tell where. Both
+/// parts have as many flops as the forward pass, at least. Beside these
+/// gradients of weights are added up, and those of inputs go through attention.
+/// So either may have what is left, or each a half.
+static double leastOfSplits(const StepTable &table, schedules::Costs costs) {
+  const std::vector<double> forward = costs.weightGrad, rest = costs.inputGrad;
+  double least = std::numeric_limits<double>::infinity();
+  for (double part : {0.0, 0.5, 1.0}) {
+    for (size_t stage = 0; stage < rest.size(); ++stage) {
+      double more = part * (rest[stage] - forward[stage]);
+      costs.weightGrad[stage] = forward[stage] + more;
+      costs.inputGrad[stage] = rest[stage] - more;
+    }
+    least = std::min(least, leastSeconds(table, costs));
+  }
+  return least;
+}
+
 /// By the schedule's table.
 double BodyBound::ofLayers(const Choice &choice, const Body &body,
                            const StepTable &table, const Layers &layers) const {
-  return leastSeconds(table, costsOf(choice, body, table, layers)) +
-         updateOfStages(choice, body, table, layers);
+  schedules::Costs costs = costsOf(choice, body, table, layers);
+  return updateOfStages(choice, body, table, layers) +
+         (table.of.splitsBackward ? leastOfSplits(table, costs)
+                                  : leastSeconds(table, costs));
 }
 
 /// What a sketch takes beyond that, as it grows from one layer in each stage to
@@ -131,9 +151,17 @@ std::vector<OfLayer> BodyBound::ofStages(const Body &body,
   return stages;
 }
 
+/// Of what a stage hands to the next for a microbatch: each rank its part.
+double BodyBound::transferOf(const Choice &choice) const {
+  cost::Times times(machine,
+                    {choice.pp, choice.dp, choice.ep, choice.cp, choice.tp});
+  double parts = double{1} * choice.cp * choice.tp;
+  return times.transfer(
+      facts.crossing * choice.micro * bytesOfActivation / parts, 0);
+}
+
 /// Each stage its layers; the first one what comes before them, the last one
-/// the head. Gradients of weights take as long as the forward pass: they have
-/// as many flops.
+/// the head.
 schedules::Costs BodyBound::costsOf(const Choice &choice, const Body &body,
                                     const StepTable &table,
                                     const Layers &layers) const {
@@ -146,6 +174,7 @@ schedules::Costs BodyBound::costsOf(const Choice &choice, const Body &body,
   double sure = sureOf(choice, body);
   std::vector<double> none(stages.size(), 0);
   schedules::Costs costs{none, none, none, none, none};
+  costs.transfer.assign(stages.size(), transferOf(choice));
   for (size_t stage = 0; stage < stages.size(); ++stage) {
     Moved moved = movedOf(choice, static_cast<double>(layers[stage]));
     double forward =
