@@ -126,9 +126,9 @@ Body Frontier::measuredBody(const Choice &choice) {
   return body;
 }
 
-/// A body takes a fraction of a sketch, and that of a choice, and tells of
+/// A body takes a fraction of what a choice or its sketch takes, and tells of
 /// more.
-constexpr uint32_t turns = 16, turnsToSketch = 4;
+constexpr uint32_t turns = 64, turnsToChoice = 16;
 
 std::optional<Frontier::Next> Frontier::next(double seconds) {
   auto isWanted = [&](const Nodes &nodes) {
@@ -139,19 +139,27 @@ std::optional<Frontier::Next> Frontier::next(double seconds) {
       tighten();
       continue; // It may not be wanted any more.
     }
-    bool isOnlyReady = !isWanted(unknown) && !isWanted(known);
-    bool isSketch =
-        isWanted(known) && (turn % turnsToSketch == 0 || !isWanted(unknown));
-    std::optional<Next> found = isWanted(ready) && (turn == 0 || isOnlyReady)
-                                    ? nextChoice(ready)
-                                : isSketch ? nextChoice(known)
-                                           : nextBody();
-    if (found) {
+    if ((isWanted(known) && tightenByKin(known)) ||
+        (isWanted(ready) && tightenByKin(ready)))
+      continue; // Likewise.
+    if (std::optional<Next> found = nextInTurn(isWanted)) {
       turn = (turn + 1) % turns;
       return found;
     }
   }
   return std::nullopt;
+}
+
+/// Of choices that with the least bound comes first, but for the one that is
+/// compiled in its turn.
+std::optional<Frontier::Next>
+Frontier::nextInTurn(const std::function<bool(const Nodes &)> &isWanted) {
+  bool isOfBody = isWanted(unknown) && turn % turnsToChoice != 0;
+  if (isOfBody || (!isWanted(known) && !isWanted(ready)))
+    return nextBody();
+  bool isReady = isWanted(ready) && (!isWanted(known) || turn == 0 ||
+                                     ready.top().bound < known.top().bound);
+  return nextChoice(isReady ? ready : known);
 }
 
 /// What other bodies told since then may have raised its bound.
@@ -175,11 +183,7 @@ Frontier::Next Frontier::nextChoice(Nodes &nodes) {
   Node node = nodes.top();
   nodes.pop();
   const Choice &choice = choices[node.which];
-  return {kindOf(node), node.which,
-          choice,
-          0,
-          node.bound,
-          bytesOf(choice)};
+  return {kindOf(node), node.which, choice, 0, node.bound, bytesOf(choice)};
 }
 
 Frontier::Next::Kind Frontier::kindOf(const Node &node) {
@@ -197,7 +201,7 @@ void Frontier::tighten() {
   if (node.level == Node::ofBody)
     tightenByBody(node);
   else
-    tightenByKin(node);
+    push(byKin(node));
 }
 
 /// Its schedule may tell more than was known, or its layers find no place.
@@ -205,16 +209,34 @@ void Frontier::tightenByBody(const Node &node) {
   const Choice &choice = choices[node.which];
   double seconds = ofBodies.simulated(choice, measuredBody(choice));
   bool hasMore = isSketched(choice, facts) || ofBodies.hasLayouts(choice);
-  push({std::max(node.bound, seconds), node.which,
-        hasMore ? Node::simulated : Node::all});
+  double bound = std::max(node.bound, seconds);
+  push({bound, node.which, hasMore ? Node::simulated : Node::all, 0, bound});
 }
 
 /// It is about to be compiled; what was compiled of another may tell as much.
-void Frontier::tightenByKin(const Node &node) {
+Frontier::Node Frontier::byKin(Node node) {
   const Choice &choice = choices[node.which];
-  bool isTooLarge = kin.isTooLarge(choice, measuredBody(choice));
-  push({isTooLarge ? infinity : node.bound + kin.beyond(choice), node.which,
-        isSketched(choice, facts) ? Node::ofKin : Node::all});
+  if (kin.isTooLarge(choice, measuredBody(choice)))
+    node.bound = infinity;
+  else
+    node.bound = std::max(node.bound, node.alone + kin.beyond(choice));
+  if (node.level == Node::simulated)
+    node.level = isSketched(choice, facts) ? Node::ofKin : Node::all;
+  return node;
+}
+
+/// The first of them, by what kin told since it was looked at; whether that is
+/// more.
+bool Frontier::tightenByKin(Nodes &nodes) {
+  Node node = nodes.top();
+  if (node.alone == 0)
+    return false;
+  Node now = byKin(node);
+  if (now.bound <= node.bound)
+    return false;
+  nodes.pop();
+  push(now);
+  return true;
 }
 
 /// What does not fit has no bound.

@@ -87,6 +87,7 @@ private:
     /// it to the compiler to search for others.
     enum Level { ofBody, simulated, ofKin, all, unbalanced } level = all;
     uint32_t ranks = 0; // of a body: that share its microbatch
+    double alone = 0;   // of a choice: its bound, without what kin told
     bool operator>(const Node &other) const {
       return std::tie(bound, ranks, which) >
              std::tie(other.bound, other.ranks, other.which);
@@ -105,12 +106,15 @@ private:
   Body measuredBody(const Choice &choice);
   double leastBytes(size_t which, size_t member);
   double bytesOf(const Choice &choice);
+  std::optional<Next>
+  nextInTurn(const std::function<bool(const Nodes &)> &isWanted);
   std::optional<Next> nextBody();
   Next nextChoice(Nodes &nodes);
   Next::Kind kindOf(const Node &node);
   void tighten();
   void tightenByBody(const Node &node);
-  void tightenByKin(const Node &node);
+  Node byKin(Node node);
+  bool tightenByKin(Nodes &nodes);
   void noteKin(const Choice &choice, const Body &body, const Sketch &sketch,
                double seconds);
   size_t refuse(size_t which, const std::string &why);

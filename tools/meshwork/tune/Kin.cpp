@@ -10,11 +10,12 @@ namespace {
 /// differ in what can be hidden.
 constexpr double marginOfKin = 0.3;
 
-/// Without a context nobody is kin.
-bool hasKin(const Choice &choice) { return choice.cp > 1; }
-
-Choice withoutContext(Choice choice) {
+/// One of all kin. Where weights are gathered for each use, what recompute adds
+/// hides more of that.
+Choice headOf(Choice choice) {
   choice.method = choice.layout = {};
+  if (choice.zeroStage != 3)
+    choice.recompute = {};
   return choice;
 }
 } // namespace
@@ -30,19 +31,16 @@ bool Kin::Less::operator()(const Choice &a, const Choice &b) const {
 }
 
 void Kin::noteSlower(const Choice &choice, double beyond) {
-  if (!hasKin(choice))
-    return;
-  std::optional<double> &least = known[withoutContext(choice)].beyond;
+  std::optional<double> &least = known[headOf(choice)].beyond;
   least = std::min(least.value_or(beyond), beyond);
 }
 
 void Kin::noteTooLarge(const Choice &choice, const Body &body) {
-  if (hasKin(choice))
-    known[withoutContext(choice)].tooLarge.push_back(body);
+  known[headOf(choice)].tooLarge.push_back(body);
 }
 
 const Kin::Told *Kin::find(const Choice &choice) const {
-  auto found = hasKin(choice) ? known.find(choice) : known.end();
+  auto found = known.find(headOf(choice));
   return found == known.end() ? nullptr : &found->second;
 }
 
@@ -56,6 +54,7 @@ bool Kin::isTooLarge(const Choice &choice, const Body &body) const {
   return told && std::any_of(told->tooLarge.begin(), told->tooLarge.end(),
                              [&](const Body &other) {
                                return body.leastKept >= other.leastKept &&
+                                      body.splitKept >= other.splitKept &&
                                       body.otherBytes >= other.otherBytes;
                              });
 }

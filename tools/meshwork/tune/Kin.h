@@ -1,6 +1,6 @@
-// What a sketch tells of choices that differ from its own in nothing but how
-// ranks share a sequence: the method of the context and its layout. These have
-// a body of their own, and the same pipeline and copies of the weights.
+// What a choice that was compiled, or its sketch, tells of others that differ
+// in nothing but the method of the context, its layout, and recompute. These
+// have a body of their own, and the same pipeline and copies of the weights.
 #pragma once
 
 #include "tools/meshwork/tune/Body.h"
@@ -13,7 +13,7 @@ namespace meshwork::tune {
 
 class Kin {
 public:
-  /// Of a choice that was sketched.
+  /// Of a choice that was sketched or compiled.
   ///   beyond  seconds that it takes beyond what its body tells
   void noteSlower(const Choice &choice, double beyond);
   void noteTooLarge(const Choice &choice, const Body &body);
@@ -33,7 +33,7 @@ private:
   struct Less {
     bool operator()(const Choice &a, const Choice &b) const;
   };
-  std::map<Choice, Told, Less> known; // without method and layout
+  std::map<Choice, Told, Less> known; // but for those
 };
 
 } // namespace meshwork::tune
