@@ -7,6 +7,9 @@ namespace meshwork::tune {
 namespace {
 
 constexpr uint32_t mostMicrobatches = 2; // of a body
+/// How much less a body may take than those on the same ranks that should take
+/// hardly more.
+constexpr double marginOfFaster = 0.05;
 
 /// The smallest number from 2 on that divides it.
 uint32_t primeOf(uint32_t number) {
@@ -88,6 +91,23 @@ std::vector<size_t> Bodies::simplerThan(size_t which) const {
     simpler.back().zeroStage = 0;
   }
   return find(which, simpler, all[which].microbatches);
+}
+
+/// Bodies on the same ranks that take hardly more: a sequence in blocks moves
+/// no more than one in zigzag, and a residual that is split over "tp" no more
+/// than a whole one.
+std::vector<size_t> Bodies::fasterThan(size_t which) const {
+  const Choice &body = all[which].body;
+  std::vector<Choice> faster;
+  if (body.layout == "zigzag") {
+    faster.push_back(body);
+    faster.back().layout = "block";
+  }
+  if (body.tp > 1 && !body.sequenceParallel) {
+    faster.push_back(body);
+    faster.back().sequenceParallel = true;
+  }
+  return find(which, faster, all[which].microbatches);
 }
 
 /// Those of them that some choice has, with one microbatch or up to `most`.
@@ -205,22 +225,36 @@ Bodies::Seconds Bodies::grown(const Seconds &seconds, const Choice &from,
   return {seconds.all + more, seconds.unexposed + more / 2, waits};
 }
 
+static bool isMeasured(const OfBody &one) {
+  return one.measured && one.measured->status == Costed::done;
+}
+
+/// What ranks that wait for each other do is added up over them.
+Bodies::Seconds Bodies::ofMeasured(size_t which) const {
+  const OfBody &one = all[which];
+  double share = ranksOf(one.body) / one.body.micro;
+  Choice gathering = one.body;
+  gathering.zeroStage = 3;
+  return {one.measured->seconds() * share,
+          one.measured->seconds(gathering) * share,
+          one.measured->waits.times(share)};
+}
+
 Bodies::Seconds Bodies::rankSeconds(size_t which) {
   least.resize(all.size());
   if (least[which])
     return *least[which];
   const OfBody &one = all[which];
   Seconds most;
-  if (one.measured && one.measured->status == Costed::done) {
-    double share = ranksOf(one.body) / one.body.micro,
-           seconds = one.measured->seconds();
-    Waits waits = one.measured->waits.times(share);
-    Choice gathering = one.body;
-    gathering.zeroStage = 3;
-    most = {seconds * share, one.measured->seconds(gathering) * share, waits};
-  } else
+  if (isMeasured(one))
+    most = ofMeasured(which);
+  else {
     for (size_t other : simplerThan(which))
       most.raise(grown(rankSeconds(other), all[other].body, one.body));
+    for (size_t other : fasterThan(which))
+      if (isMeasured(all[other]))
+        most.raise(ofMeasured(other).times(1 - marginOfFaster));
+  }
   least[which] = most;
   return most;
 }

@@ -43,6 +43,9 @@ public:
     Waits waits;          // of these
 
     void raise(const Seconds &other);
+    Seconds times(double factor) const {
+      return {factor * all, factor * unexposed, waits.times(factor)};
+    }
     double of(const Choice &choice) const {
       return choice.zeroStage == 3 ? unexposed : all;
     }
@@ -82,6 +85,8 @@ private:
   std::vector<Choice> keepingLess(const Choice &body) const;
   std::vector<Choice> onFewerRanks(const Choice &body) const;
   std::vector<size_t> simplerThan(size_t which) const;
+  std::vector<size_t> fasterThan(size_t which) const;
+  Seconds ofMeasured(size_t which) const;
   Seconds grown(const Seconds &seconds, const Choice &from, const Choice &body);
   std::vector<size_t> find(size_t which, const std::vector<Choice> &bodies,
                            uint32_t most) const;
