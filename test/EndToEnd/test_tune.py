@@ -27,8 +27,8 @@ class Tune(unittest.TestCase):
         self.assertEqual(done.returncode, 0, done.stderr)
         return json.loads(done.stdout)["found"][0]
 
-    def estimate(self, spec):
-        done = self.space.run("meshwork", "compile", MODEL, "--spec", spec, "--estimate", "--json")
+    def estimate(self, spec, model=MODEL):
+        done = self.space.run("meshwork", "compile", model, "--spec", spec, "--estimate", "--json")
         return json.loads(done.stdout) if done.returncode == 0 else None
 
     def exhaustive(self, meshes):
@@ -87,6 +87,23 @@ class Tune(unittest.TestCase):
         self.assertGreater(best[0]["bound_ms"], 0.9 * best[0]["step_ms"], "the shallow models tell too little")
         self.assertEqual(self.found(*options, model="two.json")["best"][0]["step_ms"], found["best"][0]["step_ms"])
 
+    def test_balanced_stages_that_do_not_fit(self):
+        """One byte less than balanced stages need: the compiler searches for other layers, and what tune tells is what it finds.
+        Where balanced stages fit they are the plan."""
+        for schedule in ("1f1b", "zb-h1"):
+            options = ("--axis", "pp=2", *ASKED_LAYERS, "--fixed", f"pipeline.schedule={schedule}", "-o", "best.toml")
+            limit, told = 80 * 10**9, []
+            for _ in range(2):
+                found = self.found(*options, "--fixed", f"expect.memory_per_rank={limit} B", model=LAYERS, ranks=2)
+                self.assertEqual(found["choices"], 1)
+                best, plan = found["best"][0], self.estimate("best.toml", model=LAYERS)
+                self.assertEqual(best["step_ms"], plan["estimate"]["step_ms"])
+                self.assertEqual(best["memory_per_rank_bytes"], plan["memory_per_rank_bytes"]["peak"])
+                told.append(best)
+                limit = best["memory_per_rank_bytes"] - 1
+            self.assertLess(told[1]["memory_per_rank_bytes"], told[0]["memory_per_rank_bytes"])
+            self.assertLessEqual(told[1]["bound_ms"], told[1]["step_ms"])
+
     def test_the_spec_keeps_the_promise(self):
         done = self.tune("--axis", "dp=4", "--fixed", "zero.stage=1", "-o", "best.toml")
         self.assertEqual(done.returncode, 0, done.stderr)
@@ -131,6 +148,15 @@ class Tune(unittest.TestCase):
         self.assertGreater(found["choices"], 200)
         self.assertLessEqual(found["bodies"], 6)
         self.assertEqual(sum(found["refused"].values()) + found["too_large"], found["choices"])
+
+    def test_heads_refuse_a_mesh_once(self):
+        """Four heads are not shared by eight ranks of tp."""
+        done = self.tune("--axis", "tp=8", "--json", ranks=16)
+        self.assertEqual(done.returncode, shell.SPEC, done.stdout)
+        self.assertRegex(done.stderr, "no spec is legal; most are refused for this: shard.heads: .* 'tp' of size 8")
+        found = json.loads(done.stdout)["found"][0]
+        self.assertGreater(found["choices"], 200)
+        self.assertLessEqual(found["bodies"], 6)
 
     def test_a_cache_knows_what_it_depends_on(self):
         """The second search compiles nothing; another machine knows none of it; a damaged line is made again. All

@@ -270,8 +270,8 @@ void Frontier::note(size_t which, double bound, const Sketch *sketch) {
   push({std::max(bound, seconds), which});
 }
 
-void Frontier::noteBalanced(size_t which, double bound,
-                            const Costed &balanced) {
+/// What was told before was of balanced stages.
+void Frontier::noteBalanced(size_t which, const Costed &balanced) {
   const Choice &choice = choices[which];
   Body body = measuredBody(choice);
   kin.noteSlower(choice,
@@ -283,7 +283,7 @@ void Frontier::noteBalanced(size_t which, double bound,
     kin.noteTooLarge(choice, body);
     fits(choice, static_cast<double>(balanced.bytes));
   } else
-    push({std::max(bound, seconds), which, Node::unbalanced});
+    push({std::max(bounds.seconds(choice), seconds), which, Node::unbalanced});
 }
 
 double Frontier::bytesOf(const Choice &choice) {

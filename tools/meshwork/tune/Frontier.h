@@ -59,7 +59,7 @@ public:
   void note(size_t choice, double bound, const Sketch *sketch);
   /// The same of a choice with balanced stages. If they do not fit, it comes
   /// back with what other layers take at least.
-  void noteBalanced(size_t choice, double bound, const Costed &balanced);
+  void noteBalanced(size_t choice, const Costed &balanced);
   double secondsOf(const Choice &choice) const {
     return bounds.seconds(choice);
   }

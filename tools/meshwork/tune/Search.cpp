@@ -197,7 +197,7 @@ private:
   /// What does not fit so may have a place with other layers.
   void noteBalanced(const Task &task, const Costed &costed) {
     if (costed.status == Costed::done)
-      frontier->noteBalanced(task.which, task.bound, costed);
+      frontier->noteBalanced(task.which, costed);
     if (costed.status != Costed::done || found.fits(costed))
       noteChoice(task, costed);
     else
