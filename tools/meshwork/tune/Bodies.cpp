@@ -93,8 +93,8 @@ std::vector<size_t> Bodies::simplerThan(size_t which) const {
   return find(which, simpler, all[which].microbatches);
 }
 
-/// Bodies on the same ranks that take hardly more: a sequence in blocks moves
-/// no more than one in zigzag, and a residual that is split over "tp" no more
+/// Bodies on the same ranks that take hardly more. A sequence in blocks moves
+/// no more than one in zigzag. A residual that is split over "tp" moves no more
 /// than a whole one.
 std::vector<size_t> Bodies::fasterThan(size_t which) const {
   const Choice &body = all[which].body;

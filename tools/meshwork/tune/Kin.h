@@ -1,6 +1,7 @@
-// What a choice that was compiled, or its sketch, tells of others that differ
-// in nothing but the method of the context, its layout, and recompute. These
-// have a body of their own, and the same pipeline and copies of the weights.
+// What a choice that was compiled, or its sketch, tells of others. They differ
+// in the method of the context, its layout and, without ZeRO-3, in recompute.
+// They have a body of their own, and the same pipeline and copies of the
+// weights.
 #pragma once
 
 #include "tools/meshwork/tune/Body.h"
