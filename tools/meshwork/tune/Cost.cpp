@@ -171,7 +171,8 @@ Costed costOf(const std::string &text, const spec::Spec &spec) {
   return compileWith(text, spec, spec.numRanks()).costed;
 }
 
-/// Stages are balanced where nothing limits their memory.
+/// Stages are balanced where nothing limits their memory. The plan's text has
+/// the limit, and TOML holds no larger power of two.
 Costed costOfBalanced(const std::string &text, spec::Spec spec) {
   spec.memoryPerRankBytes = uint64_t{1} << 62;
   return costOf(text, spec);
