@@ -72,6 +72,35 @@ slow = others.machine_of("H100", {"traffic": 2, "host": 1e-5})
 assert slow["memory"]["kernels"] * 2 == plain["memory"]["kernels"] and slow["host"] == {"instruction": 1e-5}
 """
 
+TUNED = """
+import tuned
+run = {"id": "a/1", "model": {"n_layer": 4}, "axes": ["pp=2", "dp=4"], "batch": {"global": 8}, "machine": "H100", "step_seconds": 2,
+       "spec": {"zero.stage": 1, "recompute.policy": "full", "pipeline.schedule": "1f1b"}}
+slower = dict(run, id="a/2", step_seconds=3, spec={"pipeline.schedule": "interleaved-1f1b", "pipeline.virtual_stages": 2})
+other = dict(run, id="b/1", spec={"shard.residual_sequence": ["tp"]})
+first, second = tuned.cases_of([slower, run, other])
+assert (first.run, second.run) == (run, other)
+assert first.schedules == ["1f1b", "interleaved-1f1b"] and second.schedules == ["1f1b"]
+assert first.fixed == {"zero.stage": "1", "recompute.policy": '"full"', "offload.optimizer": "false",
+                       "shard.residual_sequence": "[]"}, first.fixed
+assert second.fixed == {"zero.stage": "0", "offload.optimizer": "false"}, second.fixed
+assert tuned.ranks_of(run) == 8
+"""
+WINNERS = """
+import winners
+meshes = list(winners.meshes())
+assert len(meshes) == 10 and {"dp": 2, "tp": 1, "pp": 2, "cp": 1} in meshes, meshes
+class Turns(winners.Bench):
+    def __init__(self, steps):
+        self.options, self.order, self.steps = type("Options", (), {"rounds": 3}), [], steps
+    def measure(self, plan):
+        self.order.append(plan)
+        return self.steps[plan].pop(0)
+turns = Turns({"p": [3, 1, 2], "q": [9, 5, 4]})
+assert turns.rounds({"a": "p", "b": "q"}) == {"a": 2, "b": 5}
+assert turns.order == ["p", "q", "q", "p", "p", "q"], turns.order
+"""
+
 
 class Benchmarks(unittest.TestCase):
     def run_there(self, code, *arguments):
@@ -86,6 +115,22 @@ class Benchmarks(unittest.TestCase):
 
     def test_a_loop_has_each_spec_once(self):
         self.run_there(EXHAUSTIVE)
+
+    def test_the_best_published_run_of_a_table_is_looked_for(self):
+        self.run_there(TUNED)
+        with tempfile.TemporaryDirectory() as folder:
+            path = pathlib.Path(folder) / "runs.json"
+            model = json.loads((shell.ROOT / "examples" / "llama-tiny.json").read_text())
+            run = {"id": "a/slow", "model": model, "axes": ["tp=2"], "spec": {"recompute.policy": "full"}, "step_seconds": 1,
+                   "batch": {"global": 8, "micro": 1, "sequence": 64}, "machine": "A100; attention not fused"}
+            path.write_text(json.dumps({"runs": [run, dict(run, id="b/not-asked")]}))
+            done = subprocess.run([sys.executable, str(FOLDER / "tuned.py"), "--bin", str(shell.BIN), "--runs", str(path),
+                                   "--table", "a"], capture_output=True, text=True)
+            self.assertEqual(done.returncode, 0, done.stderr)
+            self.assertRegex(done.stdout, r"a/slow +\d+\.\d+ +\d+ +\d+  \S.*full\n  0 of 1 are within 3% of the best\n$")
+
+    def test_plans_are_measured_in_turns(self):
+        self.run_there(WINNERS)
 
     def test_published_runs_are_scored(self):
         self.run_there(PUBLISHED)

@@ -23,6 +23,7 @@ constexpr const char *examples = R"(Examples:
   meshwork-run --measure-machine here.toml
   meshwork-run --measure-machine gpus.toml --measure-device cuda
   mpirun -n 2 meshwork-run --self-test report.json)";
+
 void tell(const absl::Status &status) {
   std::fflush(stdout);
   if (!status.ok() && !meshwork::runtime::isToldElsewhere(status))

@@ -1,0 +1,124 @@
+#!/usr/bin/env python3
+"""Plans that others found best, beside the best that `meshwork tune` finds for the same machine.
+
+    test/Benchmarks/tuned.py [--runs ../shared/data/runs.json] [--table nanotron]
+
+Each published plan is estimated, and the search looks among the plans that its software could run: what no run of its
+table uses is fixed as it is there, such as ZeRO, recompute or sequence parallelism. Both have the machine with what that
+software adds (others.py). A ratio of 1.03 says: the published plan is 3 % slower than what the search would have run, by
+our estimate. Below 1 it is a plan that the search leaves out, or one with another number of virtual stages.
+"""
+import argparse
+import collections
+import json
+import math
+import pathlib
+import subprocess
+import sys
+import tempfile
+
+import cases
+import others
+import published
+
+# Tables whose authors looked for the best plan, or whose rules for it they publish.
+TABLES = ("sc21-t1", "korthikanti", "nanotron")
+CLOSE = 1.03
+SCHEDULES = ("1f1b", "interleaved-1f1b")
+
+Case = collections.namedtuple("Case", "run fixed schedules")
+Found = collections.namedtuple("Found", "milliseconds name")
+
+
+def cases_of(runs):
+    """The best run of each model and number of ranks, and what its software could do."""
+    tables = collections.defaultdict(list)
+    for run in runs:
+        tables[published.table_of(run)].append(run)
+    for table, rows in tables.items():
+        best = {}
+        for run in rows:
+            key = (json.dumps(run["model"]), ranks_of(run), run["batch"]["global"])
+            if key not in best or run["step_seconds"] < best[key]["step_seconds"]:
+                best[key] = run
+        for run in best.values():
+            yield Case(run, fixed_of(run, rows), [one for one in SCHEDULES if uses(rows, "pipeline.schedule", one)] or ["1f1b"])
+
+
+def uses(rows, key, value):
+    return any(row["spec"].get(key) == value for row in rows)
+
+
+def fixed_of(run, rows):
+    """TOML values: the run's own, but for what the search chooses."""
+    chosen = ("pipeline.schedule", "pipeline.virtual_stages", "shard.residual_sequence")
+    fixed = {key: json.dumps(value) for key, value in run["spec"].items() if key not in chosen}
+    fixed.setdefault("zero.stage", "0")
+    fixed.setdefault("offload.optimizer", "false")
+    if not any("shard.residual_sequence" in row["spec"] for row in rows):
+        fixed["shard.residual_sequence"] = "[]"
+    return fixed
+
+
+def ranks_of(run):
+    return math.prod(int(axis.split("=")[1]) for axis in run["axes"])
+
+
+class Search:
+    def __init__(self, options, folder):
+        self.options, self.folder = options, pathlib.Path(folder)
+
+    def tune(self, case, machine, schedule):
+        """The best with this schedule, or without a pipeline."""
+        with tempfile.TemporaryDirectory(dir=self.folder) as folder:
+            model, file = (pathlib.Path(folder) / name for name in ("config.json", "machine.toml"))
+            model.write_text(json.dumps(case.run["model"]))
+            file.write_text(others.toml(machine))
+            fixed = case.fixed | {"pipeline.schedule": json.dumps(schedule)}
+            words = [word for key, value in fixed.items() for word in ("--fixed", f"{key}={value}")]
+            batch = case.run["batch"]
+            done = subprocess.run([self.options.bin / "meshwork", "tune", model, "--ranks", str(ranks_of(case.run)), "--machine",
+                                   file, "--global", str(batch["global"]), "--sequence", str(batch["sequence"]), "--axis", "cp=1",
+                                   "--axis", "ep=1", "--json", *words], capture_output=True, text=True)
+        if done.returncode != 0:
+            raise RuntimeError(f"{case.run['id']}: {done.stderr[-2000:]}")
+        found = json.loads(done.stdout)["found"][0]
+        return [Found(best["step_ms"], best["name"]) for best in found["best"][:1]]
+
+    def best(self, case, machine):
+        found = [one for schedule in case.schedules for one in self.tune(case, machine, schedule)]
+        return min(found) if found else None
+
+
+def tell(case, estimated, best):
+    if best is None:
+        print(f"  {case.run['id']:<28} nothing fits", flush=True)
+        return
+    print(f"  {case.run['id']:<28} {estimated / best.milliseconds:6.3f}  {estimated:9.0f}  {best.milliseconds:9.0f}  {best.name}",
+          flush=True)
+
+
+def main():
+    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+    cases.add_bin(parser)
+    parser.add_argument("--runs", type=cases.path, default=published.RUNS, help="JSON, as published.py reads it")
+    parser.add_argument("--table", action="append", help=f"of these alone; else {', '.join(TABLES)}")
+    options = parser.parse_args()
+    wanted = options.table or TABLES
+    runs = [run for run in json.loads(options.runs.read_text())["runs"] if published.table_of(run) in wanted]
+    if not runs:
+        sys.exit(f"{options.runs} has no table of {', '.join(wanted)}")
+    print(f"  {'published':<28} ratio  published       best  milliseconds, and what was found")
+    ratios = []
+    with tempfile.TemporaryDirectory() as folder:
+        search, estimates = Search(options, folder), published.Estimates(options.bin, folder)
+        for case in cases_of(runs):
+            machine = published.with_profile(case.run, others.PROFILES)
+            estimated, best = estimates.estimate(case.run, machine)[0], search.best(case, machine)
+            tell(case, estimated, best)
+            ratios += [estimated / best.milliseconds] if best else []
+    print(f"  {sum(ratio <= CLOSE for ratio in ratios)} of {len(ratios)} are within {CLOSE - 1:.0%} of the best")
+
+
+if __name__ == "__main__":
+    main()
