@@ -323,7 +323,8 @@ CLI::App *addTune(CLI::App &app, meshwork::tune::TuneOptions &options) {
            "tokens of a sequence: batch.sequence");
   command
       ->add_option("--fixed", options.fixed,
-                   "a key of the spec that is not searched: section.key=value")
+                   "a key of the spec that is not searched: section.key=value; "
+                   "specs in which it has no meaning do without it")
       ->allow_extra_args(false);
   command
       ->add_option("--axis", options.axes,

@@ -4,6 +4,7 @@
 #include "tools/meshwork/driver/search/Better.h"
 #include "tools/meshwork/tune/Choice.h"
 #include "tools/meshwork/tune/Costed.h"
+#include "tools/meshwork/tune/Fixed.h"
 
 #include <map>
 #include <optional>
@@ -34,6 +35,7 @@ struct Found {
   std::vector<UsualRow> usual;
   std::map<std::string, size_t> refused; // choices, by the first error
   std::vector<std::string> broken;       // faults of the compiler
+  Reasons unused; // keys of --fixed that no spec may have
   size_t choices = 0, tooLarge = 0, tooSlow = 0, compiled = 0, bodies = 0,
          sketches = 0;
   size_t cached = 0; // of what was compiled: known from an earlier search

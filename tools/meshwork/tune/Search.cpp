@@ -56,6 +56,7 @@ private:
         found.limit);
     frontier->add(space);
     found.choices = frontier->size();
+    found.unused = unusedKeys(specs, space);
     for (const auto &first : {frontier->roots(), frontier->rootSketches()})
       for (const Frontier::Next &next : first)
         start(next);

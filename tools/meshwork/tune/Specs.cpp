@@ -5,6 +5,7 @@
 #include "meshwork/Text/Escape.h"
 #include "passes/pipelines/SpecFiles.h"
 #include "tools/meshwork/driver/Files.h"
+#include "tools/meshwork/tune/Fixed.h"
 #include "llvm/Support/raw_ostream.h"
 
 #include <algorithm>
@@ -126,12 +127,21 @@ std::vector<std::string> Specs::ownOverrides() const {
           "target.machine=" + spec::tomlString(options.machine)};
 }
 
-std::vector<std::string> Specs::overridesOf(const Choice &choice) const {
+Reasons Specs::leftOutOf(const Choice &choice) const {
+  Reasons leftOut;
+  withMeaningful(settingsWithOwn(choice), options.fixed, &leftOut);
+  return leftOut;
+}
+
+std::vector<std::string> Specs::settingsWithOwn(const Choice &choice) const {
   std::vector<std::string> overrides = ownOverrides();
   for (const auto &[key, value] : settingsOf(choice))
     overrides.push_back(key + "=" + value);
-  overrides.insert(overrides.end(), options.fixed.begin(), options.fixed.end());
   return overrides;
+}
+
+std::vector<std::string> Specs::overridesOf(const Choice &choice) const {
+  return withMeaningful(settingsWithOwn(choice), options.fixed);
 }
 
 spec::Result Specs::resolved(const std::vector<std::string> &overrides) {
@@ -164,11 +174,12 @@ spec::Result Specs::ofBody(const Choice &body, uint32_t global) {
   for (const auto &[key, value] : settingsOf(body))
     if (body.zeroStage == 3 || !key.starts_with("zero."))
       overrides.push_back(key + "=" + value);
+  overrides.push_back("batch.global=" + std::to_string(global));
+  std::vector<std::string> some;
   for (const std::string &one : options.fixed)
     if (!one.starts_with("pipeline.") && !one.starts_with("zero."))
-      overrides.push_back(one);
-  overrides.push_back("batch.global=" + std::to_string(global));
-  return resolved(overrides);
+      some.push_back(one);
+  return resolved(withMeaningful(overrides, some));
 }
 
 spec::Result Specs::ofOneSequence() {

@@ -3,6 +3,7 @@
 
 #include "lib/Spec/Spec.h"
 #include "tools/meshwork/tune/Choice.h"
+#include "tools/meshwork/tune/Fixed.h"
 #include "tools/meshwork/tune/Tune.h"
 
 #include <map>
@@ -35,10 +36,15 @@ public:
   /// depends on.
   std::string settledText(const spec::Spec &spec) const;
 
+  /// Keys that --fixed gives and that have no meaning in the choice's spec,
+  /// with the reason of lib/Spec: the spec does without them.
+  Reasons leftOutOf(const Choice &choice) const;
+
   /// The value that --fixed gives a key, without quotes; null: none.
   const std::string *fixedValue(const std::string &key) const;
   /// Whether --fixed leaves something to the compiler: "auto".
   bool leaveOpen() const;
+  bool isAnyFixed() const { return !fixed.empty(); }
   uint64_t sequence() const { return options.sequence; }
   /// The device of the machine.
   spec::Device device() const { return machineDevice; }
@@ -49,6 +55,7 @@ private:
   int checkMachine();
   void findPlain();
   std::vector<std::string> ownOverrides() const;
+  std::vector<std::string> settingsWithOwn(const Choice &choice) const;
   std::vector<std::string> overridesOf(const Choice &choice) const;
   spec::Result resolved(const std::vector<std::string> &overrides);
 

@@ -118,10 +118,18 @@ private:
     if (options.ranks.size() > 1 && !options.json)
       text += scalingText(all);
     int code = driver::writeOut(text);
-    for (const auto &[ranks, found] : all)
+    for (const auto &[ranks, found] : all) {
+      warnOfUnused(ranks, found);
       if (int wrong = write(ranks, found); code == ok)
         code = wrong;
+    }
     return code;
+  }
+
+  static void warnOfUnused(uint32_t ranks, const Found &found) {
+    for (const auto &[key, why] : found.unused)
+      llvm::errs() << "meshwork: warning: " << counted(ranks, "rank")
+                   << ": --fixed changes nothing: " << why << "\n";
   }
 
   int write(uint32_t ranks, const Found &found) {
