@@ -92,7 +92,14 @@ std::vector<uint32_t> axesOf(const plan::Collective &op) {
   return axes;
 }
 
-/// Nothing, if both lie on the device.
+/// Whether data decide how many rows it has.
+bool isGrouped(const plan::Instruction &instruction) {
+  return instruction.op_as_GroupedProduct() ||
+         instruction.op_as_GroupedGradient();
+}
+
+} // namespace
+
 double bytesOverHostLink(const plan::Program &program, const plan::Copy &op) {
   bool crosses = false;
   double bytes = 0;
@@ -106,14 +113,6 @@ double bytesOverHostLink(const plan::Program &program, const plan::Copy &op) {
   }
   return crosses ? bytes : 0;
 }
-
-/// Whether data decide how many rows it has.
-bool isGrouped(const plan::Instruction &instruction) {
-  return instruction.op_as_GroupedProduct() ||
-         instruction.op_as_GroupedGradient();
-}
-
-} // namespace
 
 Work workOf(const plan::Program &program,
             const plan::Instruction &instruction) {

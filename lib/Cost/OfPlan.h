@@ -17,6 +17,9 @@ Work workOf(const plan::Program &program, const plan::Instruction &instruction);
 double secondsOfRun(const Times &times, const plan::Program &program,
                     const plan::Instruction &instruction);
 
+/// Of a copy to the host's memory or from it; of others 0.
+double bytesOverHostLink(const plan::Program &program, const plan::Copy &op);
+
 /// Whether a collective or a copy takes cores that compute.
 bool takesCores(const Times &times, const plan::Instruction &instruction);
 

@@ -13,13 +13,15 @@ import concurrent.futures
 import itertools
 import json
 import pathlib
+import re
 import subprocess
 import sys
 import tempfile
 
 import cases
 
-Spec = collections.namedtuple("Spec", "pp dp ep cp tp micro sp method layout exchange stage gathered reduce schedule virtual recompute")
+Spec = collections.namedtuple("Spec", "pp dp ep cp tp micro sp method layout exchange stage gathered reduce schedule virtual recompute "
+                              "states")
 SIZES = {"num_hidden_layers": 12, "hidden_size": 2048, "num_attention_heads": 16, "num_key_value_heads": 8,
          "intermediate_size": 5632, "max_position_embeddings": 4096}
 LLAMA = {**json.loads((cases.ROOT / "examples" / "llama-30m.json").read_text()), **SIZES}
@@ -27,15 +29,21 @@ EXPERTS = {**json.loads((cases.ROOT / "examples" / "mixtral-tiny.json").read_tex
 MEMORY = "expect.memory_per_rank"
 
 NONE, SELECTIVE = ({"recompute.policy": f'"{policy}"'} for policy in ("none", "selective"))
+ON_DEVICE = {"offload.optimizer": "false"}
 
-# Model, ranks, sequences, what --axis and --fixed say. Part of the specs does not fit the memory.
+# Model, ranks, sequences, what --axis and --fixed say, and bytes a second of the link to the host, where they are not the
+# machine's own. Part of the specs does not fit the memory.
 SPACES = {
-    "zero": (LLAMA, 8, 16, {"pp": 1, "cp": 1}, {**SELECTIVE, MEMORY: '"6 GB"'}),
-    "schedules": (LLAMA, 8, 16, {"cp": 1, "tp": 1}, {**SELECTIVE, "zero.stage": "1", MEMORY: '"7 GB"'}),
-    "recompute": (LLAMA, 8, 8, {"cp": 1, "tp": 2, "pp": 2}, {"zero.stage": "1", MEMORY: '"4 GB"'}),
-    "gathered": (LLAMA, 8, 16, {"pp": 2, "cp": 1, "tp": 1}, {**NONE, "zero.stage": "3", MEMORY: '"8 GB"'}),
-    "context": (LLAMA, 8, 8, {"pp": 1, "tp": 1}, {"zero.stage": "1", MEMORY: '"6 GB"'}),
-    "experts": (EXPERTS, 8, 16, {"pp": 1, "cp": 1, "tp": 1}, {MEMORY: '"12 GB"'}),
+    "zero": (LLAMA, 8, 16, {"pp": 1, "cp": 1}, {**SELECTIVE, **ON_DEVICE, MEMORY: '"6 GB"'}),
+    "schedules": (LLAMA, 8, 16, {"cp": 1, "tp": 1}, {**SELECTIVE, **ON_DEVICE, "zero.stage": "1", MEMORY: '"7 GB"'}),
+    "recompute": (LLAMA, 8, 8, {"cp": 1, "tp": 2, "pp": 2}, {**ON_DEVICE, "zero.stage": "1", MEMORY: '"4 GB"'}),
+    "gathered": (LLAMA, 8, 16, {"pp": 2, "cp": 1, "tp": 1}, {**NONE, **ON_DEVICE, "zero.stage": "3", MEMORY: '"8 GB"'}),
+    "context": (LLAMA, 8, 8, {"pp": 1, "tp": 1}, {**ON_DEVICE, "zero.stage": "1", MEMORY: '"6 GB"'}),
+    "experts": (EXPERTS, 8, 16, {"pp": 1, "cp": 1, "tp": 1}, {**ON_DEVICE, MEMORY: '"12 GB"'}),
+    "states": (LLAMA, 4, 8, {"pp": 1, "cp": 1, "tp": 1}, {MEMORY: '"3 GB"'}),
+    "stages": (LLAMA, 4, 8, {"pp": 4}, {**SELECTIVE, MEMORY: '"3.5 GB"'}),
+    "pairs": (LLAMA, 4, 8, {"pp": 2, "cp": 1, "tp": 1}, {"zero.stage": "1", MEMORY: '"4 GB"'}),
+    "kept": (LLAMA, 4, 8, {"pp": 1, "cp": 1, "tp": 1}, {MEMORY: '"4 GB"'}, 450e9),
 }
 SEQUENCE = 4096
 REFUSED = (65, 78)  # exit codes: the model cannot be so, or the spec
@@ -48,8 +56,8 @@ def divisors(number):
 class Space:
     """All specs, as the README of tune says: what is refused is among them."""
 
-    def __init__(self, model, ranks, batch, axes, fixed):
-        self.model, self.ranks, self.batch, self.axes, self.fixed = model, ranks, batch, axes, fixed
+    def __init__(self, model, ranks, batch, axes, fixed, host=None):
+        self.model, self.ranks, self.batch, self.axes, self.fixed, self.host = model, ranks, batch, axes, fixed, host
 
     def words(self, key, words):
         return [json.loads(self.fixed[key])] if key in self.fixed else words
@@ -83,10 +91,11 @@ class Space:
                 sequences = [False] if tp == 1 or "shard.residual_sequence" in self.fixed else [True, False]
                 contexts = itertools.product(["gathered", "ulysses", "ring"], ["block", "zigzag"]) if cp > 1 else [(None, None)]
                 exchanges = ["gathered", "all_to_all"] if ep > 1 else [None]
-                for sp, context, exchange, zero, schedule, recompute in itertools.product(
+                for sp, context, exchange, zero, schedule, recompute, states in itertools.product(
                         sequences, list(contexts), exchanges, list(self.zeros(dp * cp, dp * ep * micro == self.batch)),
-                        list(self.schedules(pp)), self.words("recompute.policy", ["none", "selective", "full"])):
-                    yield Spec(pp, dp, ep, cp, tp, micro, sp, *context, exchange, *zero, *schedule, recompute)
+                        list(self.schedules(pp)), self.words("recompute.policy", ["none", "selective", "offload", "full"]),
+                        self.words("offload.optimizer", [False, True])):
+                    yield Spec(pp, dp, ep, cp, tp, micro, sp, *context, exchange, *zero, *schedule, recompute, states)
 
     def settings(self, spec):
         axes = [f"{axis}={size}" for axis, size in zip(("pp", "dp", "ep", "cp", "tp"), spec) if size > 1]
@@ -95,7 +104,7 @@ class Space:
                 "experts.exchange": spec.exchange, "zero.stage": spec.stage, "zero.gathered": spec.gathered, "zero.reduce": spec.reduce,
                 "zero.axes": copies if spec.stage and spec.cp > 1 else None, "pipeline.schedule": spec.schedule,
                 "pipeline.virtual_stages": spec.virtual, "recompute.policy": spec.recompute,
-                "shard.residual_sequence": ["tp"] if spec.sp else None}
+                "shard.residual_sequence": ["tp"] if spec.sp else None, "offload.optimizer": True if spec.states else None}
         own = {key: json.dumps(value) for key, value in said.items() if value is not None}
         return {**own, **self.fixed}
 
@@ -105,12 +114,22 @@ class Bench:
         self.options, self.folder = options, folder
         self.program = options.bin / "meshwork"
 
+    def write(self, space):
+        """The model, and the machine: h100x8, or a file with its figures but for the link to the host."""
+        (self.folder / "model.json").write_text(json.dumps(space.model))
+        self.machine = "h100x8"
+        if space.host:
+            text = (cases.ROOT / "examples" / "machines" / "h100x8.toml").read_text()
+            self.machine = str(self.folder / "machine.toml")
+            pathlib.Path(self.machine).write_text(re.sub(r"\nhost = \S+", f"\nhost = {space.host}", text, count=1))
+
     def estimate(self, space, number, spec):
         """Milliseconds and bytes; None where no spec may say it."""
         path = self.folder / f"{number}.toml"
         path.write_text("")
         sets = [f"{key}={value}" for key, value in space.settings(spec).items()]
-        sets += [f"batch.global={space.batch}", f"batch.sequence={SEQUENCE}", 'target.device="cuda"', 'target.machine="h100x8"']
+        sets += [f"batch.global={space.batch}", f"batch.sequence={SEQUENCE}", 'target.device="cuda"',
+                 f"target.machine={json.dumps(self.machine)}"]
         done = subprocess.run([self.program, "compile", self.folder / "model.json", "--spec", path, "--estimate", "--json",
                                *(word for one in sets for word in ("--set", one))], capture_output=True, text=True)
         if done.returncode in REFUSED:
@@ -127,8 +146,8 @@ class Bench:
     def tune(self, space):
         words = [word for axis, size in space.axes.items() for word in ("--axis", f"{axis}={size}")]
         words += [word for key, value in space.fixed.items() for word in ("--fixed", f"{key}={value}")]
-        done = subprocess.run([self.program, "tune", self.folder / "model.json", "--ranks", str(space.ranks), "--machine", "h100x8",
-                               "--global", str(space.batch), "--sequence", str(SEQUENCE), "--json", *words],
+        done = subprocess.run([self.program, "tune", self.folder / "model.json", "--ranks", str(space.ranks), "--machine",
+                               self.machine, "--global", str(space.batch), "--sequence", str(SEQUENCE), "--json", *words],
                               capture_output=True, text=True)
         if done.returncode != 0:
             sys.exit(done.stderr)
@@ -141,7 +160,7 @@ def limit_of(space):
 
 
 def compare(bench, name, space):
-    (bench.folder / "model.json").write_text(json.dumps(space.model))
+    bench.write(space)
     specs = list(space.specs())
     results = bench.loop(space, specs)
     done = [(result[0], result[1], spec) for result, spec in zip(results, specs) if result]

@@ -112,7 +112,8 @@ class Tune(unittest.TestCase):
         """One byte less than balanced stages need: the compiler searches for other layers, and what tune tells is what it finds.
         Where balanced stages fit they are the plan."""
         for schedule in ("1f1b", "zb-h1"):
-            options = ("--axis", "pp=2", *ASKED_LAYERS, "--fixed", f"pipeline.schedule={schedule}", "-o", "best.toml")
+            options = ("--axis", "pp=2", *ASKED_LAYERS, "--fixed", f"pipeline.schedule={schedule}", "--fixed", "offload.optimizer=false",
+                       "-o", "best.toml")
             limit, told = 80 * 10**9, []
             for _ in range(2):
                 found = self.found(*options, "--fixed", f"expect.memory_per_rank={limit} B", model=LAYERS, ranks=2)
@@ -195,6 +196,74 @@ class Tune(unittest.TestCase):
         slow = {"machine": self.slow_machine()}
         third, fourth = self.found(*options, **slow), self.found(*options[:-2], **slow)
         self.assertEqual(third, fourth, "a result of the other machine was taken")
+
+    def fast_host(self):
+        """A file with h100x8's figures, but eight times its bandwidth to the host's memory."""
+        text = (shell.ROOT / "examples/machines/h100x8.toml").read_text()
+        self.space.write("fast.toml", re.sub(r"\nhost = \S+", "\nhost = 440e9", text, count=1))
+        return self.space.path / "fast.toml"
+
+    def on_the_host(self, machine, micro, policy, states):
+        """Milliseconds and bytes of a step of two ranks."""
+        sets = ('mesh.axes=["dp=2"]', "zero.stage=1", "batch.global=4", f"batch.micro={micro}", "batch.sequence=2048",
+                f'recompute.policy="{policy}"', f"offload.optimizer={states}", 'target.device="cuda"', f'target.machine="{machine}"')
+        self.space.write("empty.toml", "")
+        done = self.space.run("meshwork", "compile", LAYERS, "--spec", "empty.toml", "--estimate", "--json",
+                              *(word for one in sets for word in ("--set", one)))
+        self.assertEqual(done.returncode, 0, done.stderr)
+        told = json.loads(done.stdout)
+        return told["estimate"]["step_ms"], told["memory_per_rank_bytes"]["peak"]
+
+    def test_what_lies_on_the_host_where_memory_is_short(self):
+        """With less memory first what layers keep goes to the host, then states, too; a loop finds the same. With
+        enough of it nothing does: no such spec is faster than the same one on the device."""
+        machine = self.fast_host()
+        specs = {(micro, policy, states): self.on_the_host(machine, micro, policy, states) for micro, policy, states
+                 in itertools.product((1, 2), ("none", "selective", "offload", "full"), ("false", "true"))}
+        for micro, policy, states in specs:
+            without = specs[micro, "selective" if policy == "offload" else policy, "false"]
+            self.assertGreaterEqual(specs[micro, policy, states][0], without[0])
+        places = []
+        for limit in (700e6, 1e9, 80e9):
+            done = self.space.run("meshwork", "tune", LAYERS, "--ranks", 2, "--machine", machine, "--global", 4, "--sequence", 2048,
+                                  "--axis", "dp=2", "--fixed", "zero.stage=1", "--json", "--within", "100000%", "--fixed",
+                                  f"expect.memory_per_rank={limit / 1e6:.0f} MB")
+            self.assertEqual(done.returncode, 0, done.stderr)
+            found = json.loads(done.stdout)["found"][0]
+            self.assertEqual(found["choices"], len(specs))
+            self.assertEqual(found["best"][0]["step_ms"], min(ms for ms, peak in specs.values() if peak <= limit))
+            for row in found["best"]:
+                self.assertLessEqual(row["bound_ms"], row["step_ms"], row["name"])
+                self.assertLessEqual(row["bound_bytes"], row["memory_per_rank_bytes"], row["name"])
+            best = found["best"][0]["settings"]
+            places.append((best["recompute.policy"], best.get("offload.optimizer", False)))
+            self.assertEqual(found["best"][0]["host_memory_per_rank_bytes"] > 0, limit < 80e9)
+        self.assertEqual(places, [("offload", True), ("offload", False), ("none", False)])
+        self.assertFalse([row["name"] for row in found["best"] if row["host_memory_per_rank_bytes"] > 0])
+
+    def test_several_numbers_of_ranks(self):
+        """A table of scaling, against the first number that has a spec; a number that has none says why, and one that
+        is repeated counts once."""
+        options = ("--axis", "pp=1", "--axis", "cp=1", "--axis", "tp=1", *ASKED_LAYERS, "--fixed", "expect.memory_per_rank=250 MB")
+        done = self.tune(*options, "-o", "best.toml", model=LAYERS, ranks="1,4,3,8,4")
+        self.assertEqual(done.returncode, shell.SPEC, done.stdout)
+        self.assertRegex(done.stderr, "error: 1 rank: no spec fits the 238 MiB .*\n.*error: 3 ranks: no spec is legal; .* multiple of 3")
+        rows = [line.split() for line in done.stdout[done.stdout.index("The best of each number of ranks"):].splitlines()[2:]]
+        self.assertEqual([row[0] for row in rows], ["1", "4", "3", "8"])
+        self.assertEqual(rows[0][1:6], ["-"] * 5)
+        found = json.loads(self.tune(*options, "--json", model=LAYERS, ranks="1,4,3,8").stdout)["found"]
+        self.assertEqual([one["ranks"] for one in found], [1, 4, 3, 8])
+        four, eight = (found[i]["best"][0] for i in (1, 3))
+        for best, ranks in ((four, 4), (eight, 8)):
+            self.assertAlmostEqual(best["tokens_per_second"], 8 * 64 / best["step_ms"] * 1e3, delta=1)
+            self.assertIn(f'{best["tokens_per_second"] / ranks / 1e3:.1f} k', " ".join(rows[1 if ranks == 4 else 3]))
+        self.assertIn("100.0 %", " ".join(rows[1]))
+        self.assertIn(f'{50 * eight["tokens_per_second"] / four["tokens_per_second"]:.1f} %', " ".join(rows[3]))
+        self.assertEqual(sorted(path.name for path in self.space.path.glob("best*")), ["best-4.toml", "best-8.toml"])
+        for ranks in ("0", "4,0", "1048577", "4,x"):
+            done = self.tune(*options, ranks=ranks)
+            self.assertEqual(done.returncode, shell.USAGE, done.stdout)
+            self.assertIn("expected a whole number from 1 to 1048576", done.stderr)
 
     def slow_machine(self):
         """A file with h100x8's figures, but a fiftieth of its bandwidth between nodes."""

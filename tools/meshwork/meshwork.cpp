@@ -304,7 +304,7 @@ CLI::App *addTune(CLI::App &app, meshwork::tune::TuneOptions &options) {
       ->required();
   command
       ->add_option("--ranks", options.ranks,
-                   "how many ranks; of several numbers, each is searched")
+                   "how many ranks; of several numbers, each is searched once")
       ->required()
       ->delimiter(',')
       ->transform(meshwork::cli::wholeNumber(1, 1 << 20));

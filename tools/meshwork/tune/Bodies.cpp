@@ -43,7 +43,7 @@ size_t Bodies::of(const Choice &choice) const {
   return known.at(keyOf(choice));
 }
 
-void Bodies::add(const Choice &choice, size_t which) {
+size_t Bodies::add(const Choice &choice, size_t which) {
   auto [at, isNew] = known.try_emplace(keyOf(choice), all.size());
   if (isNew)
     all.push_back({bodyOf(choice, gathersApart),
@@ -51,6 +51,7 @@ void Bodies::add(const Choice &choice, size_t which) {
                    {},
                    std::nullopt});
   all[at->second].members.push_back(which);
+  return at->second;
 }
 
 std::vector<Choice> Bodies::onFewerRanks(const Choice &body) const {
@@ -69,22 +70,38 @@ std::vector<Choice> Bodies::onFewerRanks(const Choice &body) const {
   return fewer;
 }
 
-/// Bodies that should do no more for a token.
-std::vector<size_t> Bodies::simplerThan(size_t which) const {
-  const Choice &body = all[which].body;
-  std::vector<Choice> simpler = onFewerRanks(body);
+std::vector<Choice> Bodies::withMoreOnARank(const Choice &body) const {
+  std::vector<Choice> more = onFewerRanks(body);
   for (Choice one : onFewerRanks(body)) { // with as many tokens on a rank
     uint32_t part = body.tp * body.cp / (one.tp * one.cp);
     one.micro /= part;
     if (body.micro % part == 0)
-      simpler.push_back(one);
+      more.push_back(one);
   }
+  more.push_back(body);
+  more.back().micro *= 2;
+  return more;
+}
+
+static const char *lessRecomputed(std::string_view policy) {
+  return policy == "full" || policy == "offload" ? "selective"
+         : policy == "selective"                 ? "none"
+                                                 : nullptr;
+}
+
+/// Bodies that should do no more for a token. Small tensors stay on the device,
+/// so more of them may move to the host's memory with fewer ranks or a larger
+/// microbatch.
+std::vector<size_t> Bodies::simplerThan(size_t which) const {
+  const Choice &body = all[which].body;
+  bool isMoved = body.recompute == "offload";
+  std::vector<Choice> simpler;
+  if (!isMoved)
+    simpler = withMoreOnARank(body);
   simpler.push_back(body); // one microbatch adds up nothing
-  simpler.push_back(body);
-  simpler.back().micro *= 2;
-  if (body.recompute == "full" || body.recompute == "selective") {
+  if (const char *less = lessRecomputed(body.recompute)) {
     simpler.push_back(body);
-    simpler.back().recompute = body.recompute == "full" ? "selective" : "none";
+    simpler.back().recompute = less;
   }
   if (body.zeroStage > 0) {
     simpler.push_back(body);
@@ -129,7 +146,8 @@ static double ranksOf(const Choice &body) {
 
 std::vector<Choice> Bodies::keepingLess(const Choice &body) const {
   std::vector<Choice> less = onFewerRanks(body);
-  if (body.micro > 1) {
+  bool isMoved = body.recompute == "offload"; // large tensors alone
+  if (body.micro > 1 && !isMoved) {
     less.push_back(body);
     less.back().micro /= primeOf(body.micro);
   }
@@ -240,6 +258,21 @@ Bodies::Seconds Bodies::ofMeasured(size_t which) const {
           one.measured->waits.times(share)};
 }
 
+/// By what was moved of others, that of which most is told.
+Bodies::Seconds Bodies::withTraffic(Seconds seconds, const Choice &body) const {
+  double share = ranksOf(body) / body.micro;
+  Seconds most = seconds;
+  for (size_t other : moving) {
+    auto with = [&](double one) {
+      return share * traffic.seconds(one / share, body,
+                                     all[other].measured->toHost,
+                                     all[other].body);
+    };
+    most.raise({with(seconds.all), with(seconds.unexposed), seconds.waits});
+  }
+  return most;
+}
+
 Bodies::Seconds Bodies::rankSeconds(size_t which) {
   least.resize(all.size());
   if (least[which])
@@ -251,12 +284,14 @@ Bodies::Seconds Bodies::rankSeconds(size_t which) {
   else {
     for (size_t other : simplerThan(which))
       most.raise(grown(rankSeconds(other), all[other].body, one.body));
-    for (size_t other : fasterThan(which))
-      if (isMeasured(all[other]))
-        most.raise(ofMeasured(other).times(1 - marginOfFaster));
+    if (one.body.recompute != "offload")
+      for (size_t other : fasterThan(which))
+        if (isMeasured(all[other]))
+          most.raise(ofMeasured(other).times(1 - marginOfFaster));
   }
-  least[which] = most;
-  return most;
+  bool isMoved = !one.measured && one.body.recompute == "offload";
+  least[which] = isMoved ? withTraffic(most, one.body) : most;
+  return *least[which];
 }
 
 } // namespace meshwork::tune

@@ -23,10 +23,13 @@ struct OfBody {
 class Bodies {
 public:
   ///   gathersApart  as of bodyOf()
-  Bodies(uint32_t global, bool gathersApart, const cost::Machine &machine)
-      : global(global), gathersApart(gathersApart), growth(machine) {}
+  Bodies(uint32_t global, bool gathersApart, const cost::Machine &machine,
+         const HostTraffic &traffic)
+      : global(global), gathersApart(gathersApart), growth(machine),
+        traffic(traffic) {}
 
-  void add(const Choice &choice, size_t which);
+  /// Returns its body.
+  size_t add(const Choice &choice, size_t which);
   /// The body of a choice that was added.
   size_t of(const Choice &choice) const;
   size_t size() const { return all.size(); }
@@ -62,6 +65,8 @@ public:
   /// To be called when all choices were added.
   void findRoots();
   void note(size_t which, Body body) {
+    if (!body.toHost.empty())
+      moving.push_back(which);
     all[which].measured = std::move(body);
     least.assign(all.size(), std::nullopt);
     kept.known.clear();
@@ -84,9 +89,11 @@ private:
   Key keyOf(const Choice &choice) const;
   std::vector<Choice> keepingLess(const Choice &body) const;
   std::vector<Choice> onFewerRanks(const Choice &body) const;
+  std::vector<Choice> withMoreOnARank(const Choice &body) const;
   std::vector<size_t> simplerThan(size_t which) const;
   std::vector<size_t> fasterThan(size_t which) const;
   Seconds ofMeasured(size_t which) const;
+  Seconds withTraffic(Seconds seconds, const Choice &body) const;
   Seconds grown(const Seconds &seconds, const Choice &from, const Choice &body);
   std::vector<size_t> find(size_t which, const std::vector<Choice> &bodies,
                            uint32_t most) const;
@@ -94,6 +101,8 @@ private:
   uint32_t global;
   bool gathersApart;
   WaitGrowth growth;
+  HostTraffic traffic;
+  std::vector<size_t> moving; // measured ones that move what layers keep
   std::vector<OfBody> all;
   std::vector<size_t> rootBodies;
   std::map<Key, size_t> known;

@@ -21,6 +21,7 @@ Choice bodyOf(const Choice &choice, bool gathersApart) {
   body.gathered = gathers ? "free" : "";
   body.reduce = body.schedule = {};
   body.virtualStages = 0;
+  body.offloads = false;
   return body;
 }
 
@@ -52,6 +53,7 @@ Body asCompiled(const Compiled &compiled) {
   body.waits = compiled.waits;
   body.update = compiled.update;
   body.otherBytes = passingBytes(compiled);
+  body.toHost = compiled.toHost;
   return body;
 }
 
@@ -68,6 +70,17 @@ void extend(Body &body, const LayerKind &kind, const OfLayer &one,
   bool isFirst = body.kept == 0;
   body.leastKept = isFirst ? one.kept : std::min(body.leastKept, one.kept);
   body.kept += static_cast<double>(kind.layers) * one.kept;
+}
+
+/// Likewise what its layers move.
+void extend(ToHost &moved, const LayerKind &kind, const ToHost &few,
+            const ToHost &more) {
+  for (auto [bytes, count] : more) {
+    auto found = few.find(bytes);
+    int64_t before = found == few.end() ? 0 : found->second;
+    moved[bytes] +=
+        (kind.layers - kind.shallow) * (count - before) / layersMore;
+  }
 }
 } // namespace
 
@@ -89,6 +102,7 @@ Body measureBody(const Facts &facts, const spec::Spec &spec, uint32_t ranks) {
       Waits waits =
           more.waits.plus(few.waits.times(-1)).times(1.0 / layersMore);
       extend(body, kind, one, waits.positive());
+      extend(body.toHost, kind, few.toHost, more.toHost);
     }
     body.ofKinds.push_back(one);
   }

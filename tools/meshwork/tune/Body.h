@@ -8,6 +8,7 @@
 #include "tools/meshwork/tune/Choice.h"
 #include "tools/meshwork/tune/Costed.h"
 #include "tools/meshwork/tune/Facts.h"
+#include "tools/meshwork/tune/HostTraffic.h"
 #include "tools/meshwork/tune/Waits.h"
 
 #include <vector>
@@ -40,6 +41,7 @@ struct Body {
   /// as sketches of this body and of others tell; 0: none did.
   double splitKept = 0;
   double otherBytes = 0; // beside these and what is stored, at the peak
+  ToHost toHost = {};    // of all layers
 
   double seconds() const { return forward + backward; }
   /// What a choice takes at least of them.

@@ -53,15 +53,19 @@ BodyBound::Moved BodyBound::movedOf(const Choice &choice, double layers) const {
     axes.push_back(1);
   if (choice.cp > 1)
     axes.push_back(3);
-  if (axes.empty())
+  if (axes.empty() && !choice.offloads)
     return moved;
   using Kind = plan::CollectiveKind;
   cost::Times times(machine,
                     {choice.pp, choice.dp, choice.ep, choice.cp, choice.tp});
-  moved.takesCores = times.takesCores(axes);
   double parameters =
-      (choice.pp > 1 ? layers * facts.leastOfLayer : facts.parameters) /
-      (double{1} * choice.tp * choice.ep);
+      choice.pp > 1 ? layers * facts.leastOfLayer : facts.parameters;
+  if (choice.offloads)
+    addStates(choice, times, parameters, moved);
+  if (axes.empty())
+    return moved;
+  moved.takesCores = times.takesCores(axes);
+  parameters /= double{1} * choice.tp * choice.ep;
   double gradients =
       (bound.microbatches(choice) > 1 ? bytesOfSum : bytesOfGradient) *
       parameters;
@@ -81,6 +85,15 @@ BodyBound::Moved BodyBound::movedOf(const Choice &choice, double layers) const {
   if (choice.gathered == "free")
     moved.backward += gather;
   return moved;
+}
+
+/// All states come from the host, and go back, while the update runs. Copies of
+/// the two directions run side by side, unless they take cores.
+void BodyBound::addStates(const Choice &choice, const cost::Times &times,
+                          double parameters, Moved &moved) const {
+  moved.states = times.hostCopy(bound.stateBytes(choice, parameters));
+  if (times.hostCopyTakesCores())
+    moved.states *= 2;
 }
 
 /// All that a rank has goes in parts, one for each layer at least, but for what
@@ -122,15 +135,6 @@ double BodyBound::gathers(const cost::Times &times, const Choice &choice,
   return seconds + (small > 0 ? buckets * secondsOf(small / buckets) : 0);
 }
 
-/// As lib/Cost/ListClock.h counts what is hidden.
-double BodyBound::besides(bool takesCores, double computing,
-                          double moving) const {
-  if (takesCores)
-    return computing + moving;
-  return std::max(computing, moving) +
-         std::min(machine.slowdown, 1.0) * std::min(computing, moving);
-}
-
 double BodyBound::meanBackward(const Moved &moved, double computing,
                                double microbatches) const {
   double each = besides(moved.takesCores, computing, moved.backward),
@@ -142,7 +146,9 @@ double BodyBound::meanBackward(const Moved &moved, double computing,
 double BodyBound::updateOf(const Choice &choice, const Moved &moved,
                            double whole) const {
   double parts = choice.zeroStage > 0 ? double{1} * choice.dp * choice.cp : 1;
-  return besides(moved.takesCores, (1 - margin) * whole / parts, moved.update);
+  return std::max(
+      moved.states,
+      besides(moved.takesCores, (1 - margin) * whole / parts, moved.update));
 }
 
 /// Null for what is no pipeline, or has no table with balanced stages.
@@ -174,7 +180,7 @@ BodyBound::Beside BodyBound::besideOf(const Choice &choice) {
   beside.moving =
       bound.microbatches(choice) * (moved.forward + moved.backward) +
       moved.last;
-  beside.update = moved.update;
+  beside.update = std::max(moved.update, moved.states);
   beside.takesCores = moved.takesCores;
   return beside;
 }

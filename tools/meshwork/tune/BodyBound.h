@@ -50,6 +50,9 @@ public:
   ///   sketch  null: not known yet
   double simulated(const Choice &choice, const Body &body,
                    const Sketch *sketch = nullptr);
+  /// Whether memory has no room for the layers of balanced stages.
+  bool isCrowded(const Choice &choice, const Body &body,
+                 const Sketch *sketch = nullptr);
   /// By its sketch, too; infinite where it does not fit.
   double sketched(const Choice &choice, const Body &body, const Sketch &sketch);
   /// Whether the compiler searches for the layers of its stages.
@@ -71,12 +74,17 @@ private:
     double forward = 0, backward = 0; // in each microbatch
     double last = 0;                  // beside the last backward pass
     double update = 0;                // after it
+    double states = 0; // of the optimizer, from the host beside the update
     bool takesCores = false;
   };
   Moved movedOf(const Choice &choice, double layers) const;
+  void addStates(const Choice &choice, const cost::Times &times,
+                 double parameters, Moved &moved) const;
   const StepTable *tableOf(const Choice &choice);
   double waitsOf(const Choice &choice);
-  double besides(bool takesCores, double computing, double moving) const;
+  double besides(bool takesCores, double computing, double moving) const {
+    return tune::besides(machine, takesCores, computing, moving);
+  }
   double meanBackward(const Moved &moved, double computing,
                       double microbatches) const;
   double updateOf(const Choice &choice, const Moved &moved, double whole) const;

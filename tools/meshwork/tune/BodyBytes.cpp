@@ -147,6 +147,18 @@ BodyBound::layersOf(const Choice &choice, const StepTable &table,
   return isFound ? std::optional(best->way) : std::nullopt;
 }
 
+bool BodyBound::isCrowded(const Choice &choice, const Body &body,
+                          const Sketch *sketch) {
+  const StepTable *table = tableOf(choice);
+  if (!table || limit == 0)
+    return false;
+  StageMemory::Costs costs =
+      bytesOf(choice, *table, body.leastKept, body.splitKept, body.otherBytes);
+  std::vector<uint64_t> bytes =
+      bytesOfRanks(*table, costs, sketch, table->of.layers);
+  return *std::max_element(bytes.begin(), bytes.end()) > limit;
+}
+
 double BodyBound::sketched(const Choice &choice, const Body &body,
                            const Sketch &sketch) {
   if (choice.pp > 1)

@@ -42,9 +42,7 @@ Bound::Bound(const spec::Spec &spec, const Facts &facts, Given given)
   weights = isMixed ? 2 : 4;
   gradients = spec.gradients == spec::Type::f32 ? 4 : 2;
   sums = given.gradients ? gradients : 4;
-  states = spec.offload.optimizer && isMixed
-               ? 0
-               : 4 * momentsOf(spec) + (isMixed ? 4 : 0);
+  states = 4 * momentsOf(spec) + (isMixed ? 4 : 0);
 }
 
 /// Seconds of a step by those of a microbatch in all stages, at least. Each
@@ -80,6 +78,11 @@ double Bound::bytes(const Choice &choice) const {
   return storedBytes(choice, parameters / choice.pp);
 }
 
+double Bound::stateBytes(const Choice &choice, double some) const {
+  double parts = choice.zeroStage > 0 ? double{1} * choice.dp * choice.cp : 1;
+  return states * some / (double{1} * choice.tp * choice.ep) / parts;
+}
+
 double Bound::storedBytes(const Choice &choice, double some) const {
   double ofRank = some / (double{1} * choice.tp * choice.ep);
   double parts = double{1} * choice.dp * choice.cp;
@@ -87,7 +90,8 @@ double Bound::storedBytes(const Choice &choice, double some) const {
     return bytes * ofRank / (choice.zeroStage >= splitFrom ? parts : 1);
   };
   bool sumsWhole = choice.reduce == "step";
-  return of(weights, choice.gathered == "keep" ? 4 : 3) + of(states, 1) +
+  return of(weights, choice.gathered == "keep" ? 4 : 3) +
+         (choice.offloads ? 0 : stateBytes(choice, some)) +
          of(microbatches(choice) > 1 ? sums : gradients, sumsWhole ? 4 : 2);
 }
 

@@ -33,6 +33,8 @@ public:
   double ofPipeline(const Choice &choice, double ofMicrobatch) const;
   /// Of so many of the model's parameters, on each rank that has a part.
   double storedBytes(const Choice &choice, double parameters) const;
+  /// Likewise, of masters and what else the optimizer keeps, wherever it lies.
+  double stateBytes(const Choice &choice, double parameters) const;
 
 private:
   double ofSequence; // seconds of one on one rank

@@ -48,6 +48,8 @@ Settings settingsOf(const Choice &choice) {
                           choice.dp > 1 ? R"(["dp", "cp"])" : R"(["cp"])");
   addWord(settings, "zero.gathered", choice.gathered);
   addWord(settings, "zero.reduce", choice.reduce);
+  if (choice.offloads)
+    settings.emplace_back("offload.optimizer", "true");
   addWord(settings, "pipeline.schedule", choice.schedule);
   if (choice.virtualStages > 0)
     addNumber(settings, "pipeline.virtual_stages", choice.virtualStages);
@@ -74,7 +76,8 @@ std::string nameOf(const Choice &choice) {
   if (choice.virtualStages > 0)
     name += " x" + std::to_string(choice.virtualStages);
   name += ", micro " + std::to_string(choice.micro);
-  return name + ", " + std::string(choice.recompute);
+  name += ", " + std::string(choice.recompute);
+  return name + (choice.offloads ? ", states on the host" : "");
 }
 
 } // namespace meshwork::tune

@@ -25,6 +25,7 @@ struct Choice {
   std::string_view exchange;     // experts.exchange
   std::string_view schedule;     // pipeline.schedule
   std::string_view recompute;    // recompute.policy
+  bool offloads = false;         // offload.optimizer
 
   uint64_t ranks() const { return uint64_t{pp} * dp * ep * cp * tp; }
   /// Ranks that split the batch.

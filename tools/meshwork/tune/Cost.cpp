@@ -119,6 +119,18 @@ void tellLists(const plan::Plan &plan, const cost::Machine &machine,
   }
 }
 
+/// Of the forward pass.
+ToHost toHostOf(const plan::Program &program) {
+  ToHost all;
+  for (uint32_t i = 0; i < program.lists()->size(); ++i)
+    if (program.lists()->Get(i)->kind() == plan::ListKind::forward)
+      for (const plan::Instruction *one : plan::listOf(program, i))
+        if (const plan::Copy *copy = one->op_as_Copy())
+          if (double bytes = cost::bytesOverHostLink(program, *copy); bytes > 0)
+            ++all[bytes];
+  return all;
+}
+
 uint64_t storedBytes(const plan::Program &program) {
   return explain::measureMemory(program, explain::Listing(program))
       .persistentBytes;
@@ -156,8 +168,11 @@ Compiled compileWith(const std::string &text, const spec::Spec &given,
   const plan::Plan &plan = *plan::GetPlan(file->data() + plan::frameBytes);
   if (auto whole = explain::wholeStep(plan)) {
     tell(*whole, costed);
+    costed.isUneven = given.pipeline.fittedLayers.empty() &&
+                      !spec.pipeline.fittedLayers.empty();
     tellLists(plan, amongRanks(whole->machine, spec.numRanks(), ranks),
               compiled);
+    compiled.toHost = toHostOf(*plan.programs()->Get(0));
     compiled.storedBytes = storedBytes(*plan.programs()->Get(0));
     for (const plan::Program *program : *plan.programs())
       costed.bytesOfRanks.push_back(

@@ -4,6 +4,7 @@
 #include "lib/Spec/Spec.h"
 #include "tools/meshwork/tune/Costed.h"
 #include "tools/meshwork/tune/Facts.h"
+#include "tools/meshwork/tune/HostTraffic.h"
 #include "tools/meshwork/tune/Waits.h"
 
 #include <set>
@@ -24,6 +25,7 @@ struct Compiled {
   Waits waits;                      // of these
   double update = 0;                // seconds of a step
   uint64_t storedBytes = 0;         // what always lives; of the first rank
+  ToHost toHost;                    // of one stage
 };
 /// The same with more of it.
 ///   ranks  how many there are beside those of `spec`: the seconds of lists

@@ -23,6 +23,7 @@ struct Costed {
   std::vector<double> bytesOfRanks = {}; // by coordinate along a pipeline
   std::map<std::string, double> exposed; // seconds, by axes
   std::optional<double> bubble;          // none: not simulated
+  bool isUneven = false; // balanced stages of a pipeline do not fit
 };
 
 /// JSON, both ways; reading gives `broken` for what is none.

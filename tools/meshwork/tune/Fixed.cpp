@@ -26,9 +26,9 @@ std::string whyMeaningless(const std::string &key,
 } // namespace
 
 /// Without one key others may lose their meaning, too.
-std::vector<std::string>
-withMeaningful(const std::vector<std::string> &own,
-               const std::vector<std::string> &fixed, Reasons *leftOut) {
+std::vector<std::string> withMeaningful(const std::vector<std::string> &own,
+                                        const std::vector<std::string> &fixed,
+                                        Reasons *leftOut) {
   std::vector<std::string> left = fixed;
   size_t erased = left.size();
   while (erased > 0) {
@@ -67,9 +67,9 @@ Reasons unusedKeys(const Specs &specs, Space &space) {
     Reasons others = specs.leftOutOf(choice);
     if (!unused)
       unused = others;
-    std::erase_if(*unused, [&](const auto &one) {
-      return !others.contains(one.first);
-    });
+    std::erase_if(*unused,
+                  [&](const auto &one) { return !others.contains(one.first); });
+    space.lighter(choice, look);
   };
   if (specs.isAnyFixed())
     space.visit(look);

@@ -16,10 +16,9 @@ using Reasons = std::map<std::string, std::string>;
 
 /// `own` and those of `fixed` that mean something beside it, all of them
 /// "section.key=value". The reasons of the others go to `leftOut`, if given.
-std::vector<std::string>
-withMeaningful(const std::vector<std::string> &own,
-               const std::vector<std::string> &fixed,
-               Reasons *leftOut = nullptr);
+std::vector<std::string> withMeaningful(const std::vector<std::string> &own,
+                                        const std::vector<std::string> &fixed,
+                                        Reasons *leftOut = nullptr);
 
 /// Keys of --fixed that have no meaning in any spec of the space.
 Reasons unusedKeys(const Specs &specs, Space &space);

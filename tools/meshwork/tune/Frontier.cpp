@@ -6,12 +6,11 @@
 
 namespace meshwork::tune {
 
-void Frontier::add(Space &space) {
-  space.visit([&](const Choice &choice) { add(choice); });
+void Frontier::add(Space &all) {
+  space = &all;
+  all.visit([&](const Choice &choice) { add(choice); });
   bodies.findRoots();
-  isStarted.assign(bodies.size(), false);
-  for (size_t i = 0; i < bodies.size(); ++i)
-    unknown.push(unknownBody(i, boundOfBody(i)));
+  pushChanged();
 }
 
 /// Bounds are cut to half a percent. Of those that are as low, a body on fewer
@@ -25,40 +24,34 @@ Frontier::Node Frontier::unknownBody(size_t which, double bound) const {
   return {std::min(cut, bound), which, Node::all, body.tp * body.cp};
 }
 
-/// Of millions most are too large: these are counted alone.
 void Frontier::add(const Choice &choice) {
-  ++count;
+  count += familyOf(choice);
   if (stagesOf(choice) > static_cast<uint64_t>(facts.layers)) {
-    if (countUnlayered++ == 0)
+    countUnlayered += familyOf(choice);
+    if (!firstUnlayered)
       firstUnlayered = choice;
-  } else if (fits(choice, bounds.bytes(choice))) {
-    bodies.add(choice, choices.size());
-    choices.push_back(choice);
-    besides.push_back(ofBodies.besideOf(choice));
-  }
+  } else
+    admit(choice);
 }
 
-bool Frontier::fits(const Choice &choice, double bytes) {
-  if (limit == 0 || bytes <= static_cast<double>(limit))
-    return true;
-  ++numTooLarge;
-  if (bytes < leastTooLarge) {
-    leastTooLarge = bytes;
-    leastLarge = choice;
-  }
-  return false;
-}
-
-/// Of its choices that may fit; infinite where none may.
+/// Of its choices that may fit; infinite where none may. Those that give way to
+/// others add these.
 double Frontier::boundOfBody(size_t which) {
   double least = infinity;
   Bodies::Seconds seconds = bodies.rankSeconds(which);
-  for (size_t member : bodies[which].members)
-    if (limit == 0 || leastBytes(which, member) <= static_cast<double>(limit))
+  for (size_t i = 0; i < bodies[which].members.size(); ++i) {
+    size_t member = bodies[which].members[i];
+    if (isLeftOut[member])
+      continue;
+    double bytes = leastBytes(which, member);
+    if (isTooLarge(bytes))
+      leaveOut(member, bytes);
+    else
       least = std::min(least,
                        std::max(bounds.seconds(choices[member]),
                                 ofBodies.seconds(besides[member],
                                                  seconds.of(choices[member]))));
+  }
   return least;
 }
 
@@ -69,7 +62,7 @@ double Frontier::leastBytes(size_t which, size_t member) {
 }
 
 Frontier::Next Frontier::ofBody(size_t which, double bound) {
-  isStarted[which] = true;
+  states[which] = State::started;
   const Choice &body = bodies[which].body;
   return {Next::body, which, body,
           static_cast<uint32_t>(body.dataParallel()) * body.micro *
@@ -104,10 +97,18 @@ std::vector<Frontier::Next> Frontier::rootSketches() {
   return all;
 }
 
+/// The states of few layers may fit one window, which hides nothing: a step of
+/// more layers takes less for each.
+bool Frontier::isSketched(const Choice &choice) const {
+  bool isTold = !choice.offloads ||
+                bounds.stateBytes(choice, facts.leastOfLayer) > 2 * windowBytes;
+  return isTold && tune::isSketched(choice, facts);
+}
+
 bool Frontier::tellsOfSplit(const Choice &choice) const {
   return choice.schedule == "zb-h1" && choice.zeroStage <= 1 &&
          choice.pp <= 8 && 4 * int64_t{choice.pp} <= facts.layers &&
-         isSketched(choice, facts);
+         isSketched(choice);
 }
 
 /// What it is known to need by what was measured, of it and of others.
@@ -126,7 +127,11 @@ std::optional<Frontier::Next> Frontier::next(double seconds) {
   auto isWanted = [&](const Nodes &nodes) {
     return !nodes.empty() && nodes.top().bound < seconds;
   };
-  while (isWanted(unknown) || isWanted(known) || isWanted(ready)) {
+  auto isAnyWanted = [&] {
+    pushChanged();
+    return isWanted(unknown) || isWanted(known) || isWanted(ready);
+  };
+  while (isAnyWanted()) {
     if (isWanted(known) && known.top().level != Node::ofKin) {
       tighten();
       continue; // It may not be wanted any more.
@@ -158,15 +163,13 @@ Frontier::nextInTurn(const std::function<bool(const Nodes &)> &isWanted) {
 std::optional<Frontier::Next> Frontier::nextBody() {
   Node node = unknown.top();
   unknown.pop();
-  if (isStarted[node.which])
+  if (states[node.which] != State::waiting)
     return std::nullopt;
   double bound = boundOfBody(node.which);
-  if (bound == infinity)
-    for (size_t member : bodies[node.which].members)
-      fits(choices[member], leastBytes(node.which, member));
-  else if (Node now = unknownBody(node.which, bound); now.bound > node.bound)
-    unknown.push(now);
-  else
+  if (Node now = unknownBody(node.which, bound); now.bound > node.bound) {
+    if (bound < infinity)
+      unknown.push(now);
+  } else
     return ofBody(node.which, bound);
   return std::nullopt;
 }
@@ -198,10 +201,12 @@ void Frontier::tighten() {
 
 /// Its schedule may tell more than was known, or its layers find no place.
 void Frontier::tightenByBody(const Node &node) {
-  const Choice &choice = choices[node.which];
-  double seconds = ofBodies.simulated(choice, measuredBody(choice));
-  bool hasMore = isSketched(choice, facts) || ofBodies.hasLayouts(choice);
-  double bound = std::max(node.bound, seconds);
+  Choice choice = choices[node.which]; // more may be added
+  Body body = measuredBody(choice);
+  if (ofBodies.isCrowded(choice, body))
+    giveWay(node.which);
+  bool hasMore = isSketched(choice) || ofBodies.hasLayouts(choice);
+  double bound = std::max(node.bound, ofBodies.simulated(choice, body));
   push({bound, node.which, hasMore ? Node::simulated : Node::all, 0, bound});
 }
 
@@ -213,7 +218,7 @@ Frontier::Node Frontier::byKin(Node node) {
   else
     node.bound = std::max(node.bound, node.alone + kin.beyond(choice));
   if (node.level == Node::simulated)
-    node.level = isSketched(choice, facts) ? Node::ofKin : Node::all;
+    node.level = isSketched(choice) ? Node::ofKin : Node::all;
   return node;
 }
 
@@ -234,7 +239,7 @@ bool Frontier::tightenByKin(Nodes &nodes) {
 /// What does not fit has no bound.
 void Frontier::push(const Node &node) {
   if (node.bound == infinity)
-    ++numTooLarge;
+    leaveOut(node.which, infinity);
   else
     (node.level >= Node::all ? ready : known).push(node);
 }
@@ -245,13 +250,19 @@ double Frontier::bytesOf(const Choice &choice) {
              : bounds.bytes(choice);
 }
 
-std::pair<size_t, double> Frontier::left() const {
-  std::pair<size_t, double> all{0, infinity};
+std::pair<size_t, double> Frontier::left() {
+  pushChanged();
+  std::pair<size_t, double> all{numSlower, infinity};
+  std::set<size_t> seen; // bodies
   for (const Nodes *nodes : {&unknown, &known, &ready})
     for (const Node &node : nodes->all()) {
-      if (nodes == &unknown && isStarted[node.which])
-        continue; // Its choices are known, or refused.
-      all.first += nodes == &unknown ? bodies[node.which].members.size() : 1;
+      if (nodes == &unknown && (states[node.which] != State::waiting ||
+                                !seen.insert(node.which).second))
+        continue; // Its choices are known, or refused, or were counted.
+      if (nodes == &unknown)
+        all.first += specsOfBody(node.which);
+      else
+        all.first += specsOf(node.which);
       all.second = std::min(all.second, node.bound);
     }
   return all;

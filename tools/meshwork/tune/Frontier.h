@@ -11,22 +11,28 @@
 
 #include <functional>
 #include <limits>
+#include <map>
 #include <optional>
 #include <queue>
+#include <set>
+#include <string>
 
 namespace meshwork::tune {
 
 class Frontier {
 public:
+  static constexpr size_t none = std::numeric_limits<size_t>::max();
   static constexpr double infinity = std::numeric_limits<double>::infinity();
 
   /// `spec` has the keys that are no part of the choices; `limit` is bytes of a
   /// rank, 0: none.
   Frontier(const spec::Spec &spec, const Facts &facts, Bound::Given given,
            uint64_t limit)
-      : facts(facts), limit(limit), bounds(spec, facts, given),
-        ofBodies(bounds, spec, facts, given, limit),
-        bodies(spec.batch.global, facts.hasExperts, cost::machineOf(spec)) {}
+      : facts(facts), limit(limit),
+        windowBytes(static_cast<double>(spec.offload.windowBytes)),
+        bounds(spec, facts, given), ofBodies(bounds, spec, facts, given, limit),
+        bodies(spec.batch.global, facts.hasExperts, cost::machineOf(spec),
+               {cost::machineOf(spec), windowBytes}) {}
   Frontier(const Frontier &) = delete;
   Frontier &operator=(const Frontier &) = delete;
 
@@ -51,15 +57,18 @@ public:
   /// Likewise sketches that tell what split backward passes keep.
   std::vector<Next> rootSketches();
   void noteSplit(size_t choice, const Sketch &sketch);
-  /// What was compiled, or null where it cannot be. How many choices are
-  /// refused with it: those of other bodies, too, where one reason is that of
-  /// all.
-  size_t note(size_t body, const Body *measured);
+  /// What was compiled, or null where it cannot be.
+  void note(size_t body, const Body *measured);
   /// The same of a sketch whose Next had this bound.
   void note(size_t choice, double bound, const Sketch *sketch);
   /// The same of a choice with balanced stages. If they do not fit, it comes
   /// back with what other layers take at least.
   void noteBalanced(size_t choice, const Costed &balanced);
+  /// Of a whole choice, and whether it is short of memory: it does not fit, or
+  /// only with layers that are shared unevenly.
+  void noteWhole(size_t choice, bool isShort);
+  /// With it, the same choices with more in the host's memory.
+  void noteRefused(size_t choice, const std::string &why);
   double secondsOf(const Choice &choice) const {
     return bounds.seconds(choice);
   }
@@ -70,6 +79,8 @@ public:
   }
 
   size_t size() const { return count; }
+  /// Choices whose bodies are refused, or which noteRefused() told, by reason.
+  const std::map<std::string, size_t> &refused() const { return refusals; }
   size_t tooLarge() const { return numTooLarge; }
   /// Of what is too large, that with the least bound.
   const std::optional<Choice> &smallest() const { return leastLarge; }
@@ -77,7 +88,8 @@ public:
   const std::optional<Choice> &unlayered() const { return firstUnlayered; }
   size_t numUnlayered() const { return countUnlayered; }
   /// Of all that next() has not given: how many choices, and their least bound.
-  std::pair<size_t, double> left() const;
+  /// What takes no less than a choice that fits counts, too.
+  std::pair<size_t, double> left();
 
 private:
   struct Node {
@@ -98,10 +110,27 @@ private:
     const std::vector<Node> &all() const { return c; }
   };
 
+  /// What is known of a body.
+  enum class State { waiting, started, known, refused, unknowable };
+
   void add(const Choice &choice);
-  bool fits(const Choice &choice, double bytes);
+  void admit(const Choice &choice);
+  void place(size_t which, size_t body);
+  void placeByBody(size_t which);
+  void pushChanged();
+  bool isTooLarge(double bytes) const {
+    return limit > 0 && bytes > static_cast<double>(limit);
+  }
+  void countTooLarge(const Choice &choice, double bytes);
+  void leaveOut(size_t which, double bytes);
+  void admitLighter(const Choice &choice);
+  void giveWay(size_t which);
+  size_t familyOf(const Choice &choice) const;
+  size_t specsOf(size_t which) const;
+  size_t specsOfBody(size_t body) const;
   double boundOfBody(size_t which);
   Node unknownBody(size_t which, double bound) const;
+  bool isSketched(const Choice &choice) const;
   bool tellsOfSplit(const Choice &choice) const;
   Body measuredBody(const Choice &choice);
   double leastBytes(size_t which, size_t member);
@@ -117,23 +146,29 @@ private:
   bool tightenByKin(Nodes &nodes);
   void noteKin(const Choice &choice, const Body &body, const Sketch &sketch,
                double seconds);
-  size_t refuse(size_t which, const std::string &why);
+  void refuse(size_t which, const std::string &why);
   void push(const Node &node);
   Next ofBody(size_t which, double bound);
 
   const Facts &facts;
+  const Space *space = nullptr;
   uint64_t limit;
+  double windowBytes; // of states on their way
   Bound bounds;
   BodyBound ofBodies;
   std::vector<Choice> choices;            // that may fit
   std::vector<BodyBound::Beside> besides; // of each
+  std::vector<bool> isLeftOut, hasGivenWay;
   Bodies bodies;
   Kin kin;
-  std::vector<bool> isStarted; // by body
-  Nodes unknown, known;        // bodies; choices whose body is known
-  Nodes ready;                 // choices of which only a whole plan tells more
+  std::vector<State> states;             // by body
+  std::map<size_t, std::string> reasons; // of those that are refused
+  std::set<size_t> changed;              // bodies with new choices
+  Nodes unknown, known;                  // bodies; choices whose body is known
+  Nodes ready; // choices of which only a whole plan tells more
   uint32_t turn = 0;
-  size_t count = 0, numTooLarge = 0, countUnlayered = 0;
+  size_t count = 0, numTooLarge = 0, countUnlayered = 0, numSlower = 0;
+  std::map<std::string, size_t> refusals;
   double leastTooLarge = infinity; // bytes of leastLarge
   std::optional<Choice> leastLarge, firstUnlayered;
 };

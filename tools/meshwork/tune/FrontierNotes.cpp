@@ -23,7 +23,7 @@ void Frontier::noteKin(const Choice &choice, const Body &body,
 }
 
 void Frontier::note(size_t which, double bound, const Sketch *sketch) {
-  const Choice &choice = choices[which];
+  Choice choice = choices[which]; // more may be added
   bool isKnown = sketch && sketch->status == Costed::done &&
                  sketch->bytes.size() == choice.pp &&
                  (choice.pp == 1 || sketch->ofLayer.size() == choice.pp);
@@ -33,12 +33,14 @@ void Frontier::note(size_t which, double bound, const Sketch *sketch) {
   double seconds = isKnown ? ofBodies.sketched(choice, body, *sketch) : 0;
   if (isKnown)
     noteKin(choice, body, *sketch, seconds);
+  if (isKnown && ofBodies.isCrowded(choice, body, sketch))
+    giveWay(which);
   push({std::max(bound, seconds), which});
 }
 
 /// What was told before was of balanced stages.
 void Frontier::noteBalanced(size_t which, const Costed &balanced) {
-  const Choice &choice = choices[which];
+  Choice choice = choices[which]; // more may be added
   Body body = measuredBody(choice);
   kin.noteSlower(choice,
                  ofBodies.beyondBalanced(choice, body, balanced.seconds));
@@ -47,38 +49,38 @@ void Frontier::noteBalanced(size_t which, const Costed &balanced) {
   double seconds = ofBodies.unbalanced(choice, body, balanced);
   if (seconds == infinity) {
     kin.noteTooLarge(choice, body);
-    fits(choice, static_cast<double>(balanced.bytes));
-  } else
+    leaveOut(which, static_cast<double>(balanced.bytes));
+  } else {
+    giveWay(which);
     push({std::max(bounds.seconds(choice), seconds), which, Node::unbalanced});
+  }
 }
 
 /// What refuses a body refuses its choices: heads, say.
-size_t Frontier::refuse(size_t which, const std::string &why) {
-  size_t refused = bodies[which].members.size();
-  for (size_t other : bodies.refusedWith(which, why))
-    if (!isStarted[other]) {
-      isStarted[other] = true;
-      refused += bodies[other].members.size();
+void Frontier::refuse(size_t which, const std::string &why) {
+  std::vector<size_t> all = bodies.refusedWith(which, why);
+  all.push_back(which);
+  for (size_t body : all)
+    if (body == which || states[body] == State::waiting) {
+      states[body] = State::refused;
+      reasons[body] = why;
+      for (size_t member : bodies[body].members)
+        if (!isLeftOut[member])
+          noteRefused(member, why);
     }
-  return refused;
 }
 
-size_t Frontier::note(size_t which, const Body *measured) {
-  Body told = measured ? *measured : Body();
+void Frontier::note(size_t which, const Body *measured) {
   if (measured)
-    bodies.note(which, told);
-  told.splitKept = bodies.splitKeptOfLayer(which);
+    bodies.note(which, *measured);
   if (measured && measured->status == Costed::refused)
     return refuse(which, measured->why);
   bool isKnown = measured && measured->status == Costed::done;
-  for (size_t member : bodies[which].members) {
-    const Choice &choice = choices[member];
-    if (!isKnown)
-      ready.push({bounds.seconds(choice), member, Node::unbalanced});
-    else if (fits(choice, ofBodies.bytes(choice, told)))
-      known.push({ofBodies.seconds(choice, *measured), member, Node::ofBody});
-  }
-  return 0;
+  states[which] = isKnown ? State::known : State::unknowable;
+  size_t many = bodies[which].members.size(); // more are placed by themselves
+  for (size_t i = 0; i < many; ++i)
+    if (size_t member = bodies[which].members[i]; !isLeftOut[member])
+      place(member, which);
 }
 
 } // namespace meshwork::tune

@@ -154,7 +154,8 @@ std::string toJson(const Costed &costed) {
                    {"host_bytes", static_cast<int64_t>(costed.hostBytes)},
                    {"bytes_of_ranks", json::Array(costed.bytesOfRanks)},
                    {"exposed", std::move(exposed)},
-                   {"bubble", costed.bubble}});
+                   {"bubble", costed.bubble},
+                   {"uneven", costed.isUneven}});
 }
 
 Costed costedFromJson(const std::string &text) {
@@ -173,6 +174,7 @@ Costed costedFromJson(const std::string &text) {
     for (const auto &[axes, seconds] : *exposed)
       costed.exposed[axes.str()] = seconds.getAsNumber().value_or(0);
   costed.bubble = object.getNumber("bubble");
+  costed.isUneven = object.getBoolean("uneven").value_or(false);
   return costed;
 }
 
@@ -199,7 +201,8 @@ std::string toJson(const Body &body) {
                              {"of_kinds", std::move(kinds)},
                              {"kept", body.kept},
                              {"least_kept", body.leastKept},
-                             {"other_bytes", body.otherBytes}});
+                             {"other_bytes", body.otherBytes},
+                             {"to_host", arrayOf(body.toHost)}});
 }
 
 Body bodyFromJson(const std::string &text) {
@@ -220,6 +223,7 @@ Body bodyFromJson(const std::string &text) {
   body.kept = number(object, "kept");
   body.leastKept = number(object, "least_kept");
   body.otherBytes = number(object, "other_bytes");
+  body.toHost = sizesIn(object, "to_host");
   return body;
 }
 

@@ -11,10 +11,10 @@ namespace {
 constexpr double marginOfKin = 0.3;
 
 /// One of all kin. Where weights are gathered for each use, what recompute adds
-/// hides more of that.
+/// hides more of that, and so do copies to the host.
 Choice headOf(Choice choice) {
   choice.method = choice.layout = {};
-  if (choice.zeroStage != 3)
+  if (choice.zeroStage != 3 && choice.recompute != "offload")
     choice.recompute = {};
   return choice;
 }
@@ -25,7 +25,7 @@ bool Kin::Less::operator()(const Choice &a, const Choice &b) const {
     return std::tie(one.pp, one.dp, one.ep, one.cp, one.tp, one.micro,
                     one.virtualStages, one.zeroStage, one.sequenceParallel,
                     one.gathered, one.reduce, one.exchange, one.schedule,
-                    one.recompute);
+                    one.recompute, one.offloads);
   };
   return all(a) < all(b);
 }

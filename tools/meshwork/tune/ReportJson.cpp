@@ -27,6 +27,7 @@ static json::Object objectOf(const Row &row) {
       {"tokens_per_second", costed.tokensPerSecond},
       {"mfu", costed.mfu > 0 ? json::Value(costed.mfu) : nullptr},
       {"memory_per_rank_bytes", static_cast<int64_t>(costed.bytes)},
+      {"host_memory_per_rank_bytes", static_cast<int64_t>(costed.hostBytes)},
       {"exposed_ms", std::move(exposed)},
       {"bubble_fraction", costed.bubble}};
   if (row.measured)

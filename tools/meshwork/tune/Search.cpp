@@ -83,16 +83,18 @@ private:
 
   bool start(const Frontier::Next &next) {
     bool isBody = next.kind == Frontier::Next::body;
-    if (!isBody && usual.has(next.choice))
-      return false;
     Task task{kindOf(next), next.which,
               next.choice,  isBody ? next.global : options.global,
               next.bound,   next.bytes};
+    if (!isBody && usual.has(next.choice)) {
+      noteSame(task);
+      return false;
+    }
     std::string why = startTask(task);
     if (!why.empty() && isBody) // Its choices tell why themselves.
       frontier->note(next.which, nullptr);
     else if (!why.empty() && task.kind != Task::ofSplit)
-      found.refused[why] += sameAs(next.choice);
+      noteRefused(task, why);
     return why.empty();
   }
 
@@ -136,6 +138,20 @@ private:
     return "refused";
   }
 
+  /// As a usual one it is compiled anyway.
+  void noteSame(const Task &task) {
+    auto same = [&] {
+      return std::find_if(usualDone.begin(), usualDone.end(),
+                          [&](auto &one) { return one.first == task.choice; });
+    };
+    if (task.kind == Task::ofSplit || task.which == Frontier::none)
+      return;
+    while (same() == usualDone.end())
+      if (!noteOne())
+        return;
+    frontier->noteWhole(task.which, same()->second);
+  }
+
   //===-- what stands for others --------------------------------------------//
 
   /// What has more stages than layers is refused for that, as one of it is.
@@ -150,14 +166,18 @@ private:
 
   void tryAlone(const Choice &choice) {
     if (!meter.isInterrupted())
-      start({Frontier::Next::whole, 0, choice});
+      start({Frontier::Next::whole, Frontier::none, choice});
     while (!meter.isInterrupted() && !results.isIdle())
       noteOne();
   }
 
-  /// Choices that are refused with this one.
-  size_t sameAs(const Choice &choice) const {
-    return frontier->unlayered() == choice ? frontier->numUnlayered() : 1;
+  /// Others are refused with this one.
+  void noteRefused(const Task &task, const std::string &why) {
+    if (task.kind != Task::ofUsual && task.which != Frontier::none)
+      frontier->noteRefused(task.which, why);
+    else
+      found.refused[why] +=
+          frontier->unlayered() == task.choice ? frontier->numUnlayered() : 1;
   }
 
   //===-- what ends ---------------------------------------------------------//
@@ -182,9 +202,7 @@ private:
 
   void noteBody(size_t which, const Body &body) {
     ++found.bodies;
-    size_t refused = frontier->note(which, &body);
-    if (refused > 0)
-      found.refused[body.why] += refused;
+    frontier->note(which, &body);
   }
 
   void noteSketch(const Task &task, const Sketch &sketch) {
@@ -208,6 +226,12 @@ private:
   void noteChoice(const Task &task, const Costed &costed) {
     Row row{task.choice, costed, task.bound, task.bytes, std::nullopt, ""};
     ++found.compiled;
+    bool isShort = costed.status == Costed::done &&
+                   (!found.fits(costed) || costed.isUneven);
+    if (task.kind == Task::ofUsual)
+      usualDone.emplace_back(task.choice, isShort);
+    else if (costed.status != Costed::refused && task.which != Frontier::none)
+      frontier->noteWhole(task.which, isShort);
     if (costed.status == Costed::done) {
       if (found.fits(costed)) {
         best = std::min(best, costed.seconds);
@@ -216,8 +240,7 @@ private:
                  found.isBetter(costed, found.nearest->costed))
         found.nearest = row;
     } else if (costed.status == Costed::refused)
-      found.refused[costed.why] +=
-          task.kind == Task::ofUsual ? 1 : sameAs(task.choice);
+      noteRefused(task, costed.why);
     else
       found.broken.push_back(nameOf(task.choice) + ": " + costed.why);
     if (task.kind == Task::ofUsual)
@@ -236,6 +259,8 @@ private:
       auto [left, bound] = frontier->left();
       found.tooSlow = left;
       found.tooLarge = frontier->tooLarge();
+      for (const auto &[why, many] : frontier->refused())
+        found.refused[why] += many;
       found.bound = std::min(bound, best);
     }
     if (found.bound == Frontier::infinity)
@@ -257,6 +282,8 @@ private:
   Usual usual;
   std::optional<Frontier> frontier;
   std::vector<Task> tasks;
+  /// Of usual ones that are compiled, and whether they are short of memory.
+  std::vector<std::pair<Choice, bool>> usualDone;
   double best = Frontier::infinity; // seconds
 };
 } // namespace

@@ -48,6 +48,17 @@ int readAxes(const std::vector<std::string> &texts, AxisSizes &sizes) {
   return driver::ok;
 }
 
+/// A CPU's memory is the host's.
+Space::Space(const Specs &specs, const Facts &facts, const AxisSizes &sizes,
+             uint32_t ranks, uint32_t global)
+    : specs(specs), facts(facts), sizes(sizes), ranks(ranks), global(global) {
+  const std::string *states = specs.fixedValue("offload.optimizer");
+  bool isApart = specs.device() != spec::Device::cpu;
+  offloadsAll = states && *states == "true";
+  mayOffload = isApart && !states;
+  mayMoveKept = isApart && !specs.fixedValue("recompute.policy");
+}
+
 std::vector<uint32_t> Space::sizesOf(const char *axis, uint32_t rest) const {
   auto given = sizes.find(axis);
   if (given == sizes.end())
@@ -192,7 +203,20 @@ void Space::addSchedule(Choice choice, const Use &use) {
   }
 }
 
+void Space::lighter(const Choice &choice, const Use &use) const {
+  Choice other = choice;
+  other.offloads = true;
+  if (mayOffload && !choice.offloads &&
+      !(mayMoveKept && choice.recompute == "offload"))
+    use(other);
+  other = choice;
+  other.recompute = "offload";
+  if (mayMoveKept && choice.recompute == "selective")
+    use(other);
+}
+
 void Space::addRecompute(Choice choice, const Use &use) {
+  choice.offloads = offloadsAll;
   for (const char *policy :
        wordsOf("recompute.policy", {"none", "selective", "full"})) {
     choice.recompute = policy;
@@ -220,6 +244,7 @@ bool Space::mayBe(const Choice &choice) const {
 std::vector<Space::Usual> Space::usual(uint32_t ranksPerNode) {
   Choice plain;
   plain.dp = ranks;
+  plain.offloads = offloadsAll;
   plain.recompute = "selective";
   Choice sharded = plain;
   if (ranks > 1) {
@@ -258,7 +283,9 @@ std::vector<std::string> Space::leftOut() {
       "pipeline.schedule \"gpipe\" (as 1f1b, with more memory), \"auto\" and "
       "tables; virtual stages that are no power of two; pipeline.layers but "
       "\"auto\"",
-      "recompute.policy \"offload\" and \"auto\", offload.*",
+      "recompute.policy \"auto\", offload.activations \"auto\"; offload.* "
+      "where "
+      "the same spec without it fits, and on CPUs",
       "context.method of several axes; shard.* but residual_sequence",
       "precision, overlap, experts.bound: what --fixed says, or the default"};
 }

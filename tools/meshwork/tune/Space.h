@@ -19,14 +19,17 @@ int readAxes(const std::vector<std::string> &texts, AxisSizes &sizes);
 class Space {
 public:
   Space(const Specs &specs, const Facts &facts, const AxisSizes &sizes,
-        uint32_t ranks, uint32_t global)
-      : specs(specs), facts(facts), sizes(sizes), ranks(ranks), global(global) {
-  }
+        uint32_t ranks, uint32_t global);
 
   using Use = std::function<void(const Choice &)>;
   /// Each of them. Some no spec may say: lib/Spec and the compiler refuse
   /// these.
   void visit(const Use &use) { addAxes(use); }
+  /// The same choice with more in the host's memory: states of the optimizer,
+  /// or what layers keep. It takes no less time, so it is part of the space
+  /// only where `choice` needs too much memory. Each is given once: one with
+  /// both follows from that with states.
+  void lighter(const Choice &choice, const Use &use) const;
   /// What everybody tries first, with its name. They may be outside of what
   /// --axis and --fixed leave, and are then not among them.
   struct Usual {
@@ -60,6 +63,8 @@ private:
   const Facts &facts;
   const AxisSizes &sizes;
   uint32_t ranks, global;
+  bool offloadsAll;             // by --fixed
+  bool mayOffload, mayMoveKept; // what --fixed leaves
 };
 
 } // namespace meshwork::tune

@@ -177,7 +177,8 @@ spec::Result Specs::ofBody(const Choice &body, uint32_t global) {
   overrides.push_back("batch.global=" + std::to_string(global));
   std::vector<std::string> some;
   for (const std::string &one : options.fixed)
-    if (!one.starts_with("pipeline.") && !one.starts_with("zero."))
+    if (!one.starts_with("pipeline.") && !one.starts_with("zero.") &&
+        !one.starts_with("offload.optimizer="))
       some.push_back(one);
   return resolved(withMeaningful(overrides, some));
 }

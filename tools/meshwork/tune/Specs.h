@@ -22,7 +22,8 @@ public:
   spec::Result of(const Choice &choice);
 
   /// Of a body, with so many sequences a step: without what --fixed says of
-  /// pipelines and of copies of the weights, which it has none of.
+  /// pipelines and of copies of the weights, which it has none of, and of where
+  /// states lie.
   spec::Result ofBody(const Choice &body, uint32_t global);
   /// One rank and what --fixed says, as far as it means something there. A
   /// step has one sequence.

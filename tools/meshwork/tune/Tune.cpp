@@ -11,6 +11,7 @@
 #include "tools/meshwork/tune/Report.h"
 #include "llvm/Support/raw_ostream.h"
 
+#include <algorithm>
 #include <filesystem>
 
 namespace meshwork::tune {
@@ -22,13 +23,17 @@ namespace fs = std::filesystem;
 class Tuning {
 public:
   explicit Tuning(const TuneOptions &options)
-      : options(options), specs(options), cache(options.cache) {}
+      : options(options), specs(options), cache(options.cache) {
+    for (uint32_t ranks : options.ranks)
+      if (std::find(numbers.begin(), numbers.end(), ranks) == numbers.end())
+        numbers.push_back(ranks);
+  }
 
   int run() {
     for (auto step : {&Tuning::checkFiles, &Tuning::readModel})
       if (int code = (this->*step)(); code != ok)
         return code;
-    for (uint32_t ranks : options.ranks) {
+    for (uint32_t ranks : numbers) {
       all.emplace_back(ranks, search(specs, facts, axes,
                                      {ranks, options.global, options.within,
                                       runtime::usableCores()},
@@ -47,7 +52,7 @@ private:
   /// Of several numbers of ranks, each has a file: best.toml becomes
   /// best-64.toml.
   std::string outputFor(uint32_t ranks) const {
-    if (options.output.empty() || options.ranks.size() == 1)
+    if (options.output.empty() || numbers.size() == 1)
       return options.output;
     fs::path path(options.output);
     return (path.parent_path() /
@@ -65,7 +70,7 @@ private:
                                      "which the next search reads"));
     std::vector<runtime::FileUse> uses = {
         {"the model", driver::modelFile(options.model)}};
-    for (uint32_t ranks : options.ranks)
+    for (uint32_t ranks : numbers)
       if (!options.output.empty())
         uses.push_back({"--output", outputFor(ranks), /*isWritten=*/true});
     if (options.machine.ends_with(".toml"))
@@ -74,7 +79,7 @@ private:
       uses.push_back({"--cache", options.cache, /*isWritten=*/true});
     if (int code = driver::checkUses(uses); code != ok)
       return code;
-    for (uint32_t ranks : options.ranks)
+    for (uint32_t ranks : numbers)
       if (int code = options.output.empty()
                          ? ok
                          : driver::checkOutput(outputFor(ranks));
@@ -115,7 +120,7 @@ private:
     for (const auto &[ranks, found] : all)
       if (!options.json)
         text += textOf(found, {ranks, options.within});
-    if (options.ranks.size() > 1 && !options.json)
+    if (numbers.size() > 1 && !options.json)
       text += scalingText(all);
     int code = driver::writeOut(text);
     for (const auto &[ranks, found] : all) {
@@ -151,6 +156,7 @@ private:
   }
 
   const TuneOptions &options;
+  std::vector<uint32_t> numbers; // of ranks, each once
   Specs specs;
   AxisSizes axes;
   Facts facts;
