@@ -18,6 +18,14 @@ constexpr double marginOfSplit = 0.1;
 constexpr double marginOfSketch = 0.02;
 } // namespace
 
+/// Whether sketches of ZB-H1 tell what it keeps. Most of what is computed
+/// again, or was on the host, waits for the gradients of weights alone. Of how
+/// many microbatches at a time, depends on the schedule.
+static bool isToldBySketch(const Choice &choice) {
+  return choice.schedule == "zb-h1" || choice.recompute == "none" ||
+         choice.recompute == "selective";
+}
+
 double BodyBound::bytes(const Choice &choice, const Body &body) {
   if (choice.pp == 1)
     return bound.bytes(choice) +
@@ -34,10 +42,9 @@ StageMemory::Costs BodyBound::bytesOf(const Choice &choice,
                                       double keptOfLayer, double splitKept,
                                       double otherBytes) const {
   double kept = (1 - marginOfBytes) * keptOfLayer;
-  return {bound.storedBytes(choice, facts.leastOfLayer),
-          table.of.splitsBackward
-              ? std::max(kept, (1 - marginOfSplit) * splitKept)
-              : kept,
+  if (table.of.splitsBackward && isToldBySketch(choice))
+    kept = std::max(kept, (1 - marginOfSplit) * splitKept);
+  return {bound.storedBytes(choice, facts.leastOfLayer), kept,
           bound.storedBytes(choice, facts.ofFirstStage),
           bound.storedBytes(choice, facts.ofLastStage) +
               (1 - marginOfBytes) * otherBytes};
