@@ -40,6 +40,8 @@ Bound::Bound(const spec::Spec &spec, const Facts &facts, Given given)
                share;
   bool isMixed = spec.compute == spec::Type::bf16;
   weights = isMixed ? 2 : 4;
+  bool isWhole = spec.zero.weights == spec::WeightType::compute;
+  gathered = isWhole ? weights : 1;
   gradients = spec.gradients == spec::Type::f32 ? 4 : 2;
   sums = given.gradients ? gradients : 4;
   states = 4 * momentsOf(spec) + (isMixed ? 4 : 0);
@@ -90,8 +92,9 @@ double Bound::storedBytes(const Choice &choice, double some) const {
     return bytes * ofRank / (choice.zeroStage >= splitFrom ? parts : 1);
   };
   bool sumsWhole = choice.reduce == "step";
-  return of(weights, choice.gathered == "keep" ? 4 : 3) +
-         (choice.offloads ? 0 : stateBytes(choice, some)) +
+  double ofWeights =
+      choice.gathered == "keep" ? of(gathered, 4) : of(weights, 3);
+  return ofWeights + (choice.offloads ? 0 : stateBytes(choice, some)) +
          of(microbatches(choice) > 1 ? sums : gradients, sumsWhole ? 4 : 2);
 }
 

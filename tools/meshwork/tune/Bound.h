@@ -40,6 +40,7 @@ private:
   double ofSequence; // seconds of one on one rank
   double parameters;
   double weights, states, gradients; // bytes of a parameter
+  double gathered;                   // likewise, of weights that were gathered
   double sums;     // of a gradient that several microbatches add to
   uint32_t ofStep; // sequences
 };

@@ -38,6 +38,7 @@ private:
     if (spec) {
       spec->mesh = {{"dp", options.ranks}};
       spec->batch.global = options.global;
+      specs.readFixed(*spec);
     }
     return spec;
   }

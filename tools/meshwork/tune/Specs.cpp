@@ -120,6 +120,14 @@ bool Specs::leaveOpen() const {
                      [](const auto &one) { return one.second == "auto"; });
 }
 
+void Specs::readFixed(spec::Spec &spec) const {
+  Diagnostics unused;
+  for (const auto &[path, entry] :
+       spec::readDocument("", "the spec", options.fixed, unused))
+    if (const spec::Key *key = spec::findKey(path))
+      key->read(entry.value, spec);
+}
+
 std::vector<std::string> Specs::ownOverrides() const {
   return {"batch.global=" + std::to_string(options.global),
           "batch.sequence=" + std::to_string(options.sequence),

@@ -45,6 +45,9 @@ public:
   const std::string *fixedValue(const std::string &key) const;
   /// Whether --fixed leaves something to the compiler: "auto".
   bool leaveOpen() const;
+  /// Puts all that --fixed says into a spec, whether or not one rank may have
+  /// it: for bounds.
+  void readFixed(spec::Spec &spec) const;
   bool isAnyFixed() const { return !fixed.empty(); }
   uint64_t sequence() const { return options.sequence; }
   /// The device of the machine.
