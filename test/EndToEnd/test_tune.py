@@ -13,7 +13,7 @@ ASKED = ("--global", "8", "--sequence", "64")
 
 
 class Tune(unittest.TestCase):
-    cost_s = 60
+    cost_s = 75
 
     def setUp(self):
         self.space = shell.Shell()
