@@ -147,7 +147,8 @@ class Bench:
         words = [word for axis, size in space.axes.items() for word in ("--axis", f"{axis}={size}")]
         words += [word for key, value in space.fixed.items() for word in ("--fixed", f"{key}={value}")]
         done = subprocess.run([self.program, "tune", self.folder / "model.json", "--ranks", str(space.ranks), "--machine",
-                               self.machine, "--global", str(space.batch), "--sequence", str(SEQUENCE), "--json", *words],
+                               self.machine, "--global", str(space.batch), "--sequence", str(SEQUENCE), "--offload", "always",
+                               "--json", *words],
                               capture_output=True, text=True)
         if done.returncode != 0:
             sys.exit(done.stderr)

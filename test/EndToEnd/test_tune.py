@@ -225,11 +225,7 @@ class Tune(unittest.TestCase):
             self.assertGreaterEqual(specs[micro, policy, states][0], without[0])
         places = []
         for limit in (700e6, 1e9, 80e9):
-            done = self.space.run("meshwork", "tune", LAYERS, "--ranks", 2, "--machine", machine, "--global", 4, "--sequence", 2048,
-                                  "--axis", "dp=2", "--fixed", "zero.stage=1", "--json", "--within", "100000%", "--fixed",
-                                  f"expect.memory_per_rank={limit / 1e6:.0f} MB")
-            self.assertEqual(done.returncode, 0, done.stderr)
-            found = json.loads(done.stdout)["found"][0]
+            found = self.with_memory(machine, limit, "always")
             self.assertEqual(found["choices"], len(specs))
             self.assertEqual(found["best"][0]["step_ms"], min(ms for ms, peak in specs.values() if peak <= limit))
             for row in found["best"]:
@@ -240,6 +236,27 @@ class Tune(unittest.TestCase):
             self.assertEqual(found["best"][0]["host_memory_per_rank_bytes"] > 0, limit < 80e9)
         self.assertEqual(places, [("offload", True), ("offload", False), ("none", False)])
         self.assertFalse([row["name"] for row in found["best"] if row["host_memory_per_rank_bytes"] > 0])
+        self.check_offload_by_default(machine, specs)
+
+    def with_memory(self, machine, limit, offload):
+        done = self.space.run("meshwork", "tune", LAYERS, "--ranks", 2, "--machine", machine, "--global", 4, "--sequence", 2048,
+                              "--axis", "dp=2", "--fixed", "zero.stage=1", "--json", "--within", "100000%", "--offload", offload,
+                              "--fixed", f"expect.memory_per_rank={limit:.0f} B")
+        if offload == "never" and done.returncode == shell.SPEC:
+            return None
+        self.assertEqual(done.returncode, 0, done.stderr)
+        return json.loads(done.stdout)["found"][0]
+
+    def check_offload_by_default(self, machine, specs):
+        """The host's memory is part of the space only where nothing fits without it."""
+        here = {key: cost for key, cost in specs.items() if key[1] != "offload" and key[2] == "false"}
+        least = min(peak for _, peak in here.values())
+        self.assertIsNone(self.with_memory(machine, least - 1, "never"))
+        found = self.with_memory(machine, least - 1, "auto")
+        self.assertEqual(found["best"][0]["step_ms"], min(ms for ms, peak in specs.values() if peak <= least - 1))
+        found = self.with_memory(machine, least, "auto")
+        self.assertEqual(found["best"][0]["step_ms"], min(ms for ms, peak in here.values() if peak <= least))
+        self.assertEqual(found["choices"], len(here))
 
     def test_several_numbers_of_ranks(self):
         """A table of scaling, against the first number that has a spec; a number that has none says why, and one that
@@ -256,7 +273,7 @@ class Tune(unittest.TestCase):
         four, eight = (found[i]["best"][0] for i in (1, 3))
         for best, ranks in ((four, 4), (eight, 8)):
             self.assertAlmostEqual(best["tokens_per_second"], 8 * 64 / best["step_ms"] * 1e3, delta=1)
-            self.assertIn(f'{best["tokens_per_second"] / ranks / 1e3:.1f} k', " ".join(rows[1 if ranks == 4 else 3]))
+            self.assertIn(f'{best["tokens_per_second"] / ranks / 1e3:.3g} k', " ".join(rows[1 if ranks == 4 else 3]))
         self.assertIn("100.0 %", " ".join(rows[1]))
         self.assertIn(f'{50 * eight["tokens_per_second"] / four["tokens_per_second"]:.1f} %', " ".join(rows[3]))
         self.assertEqual(sorted(path.name for path in self.space.path.glob("best*")), ["best-4.toml", "best-8.toml"])

@@ -330,6 +330,16 @@ CLI::App *addTune(CLI::App &app, meshwork::tune::TuneOptions &options) {
       ->add_option("--axis", options.axes,
                    "the size of an axis (pp, dp, ep, cp, tp), like dp=8")
       ->allow_extra_args(false);
+  using meshwork::tune::Offload;
+  meshwork::cli::addChoice<Offload>(
+      *command, "--offload", options.offload,
+      {{"auto", Offload::automatic},
+       {"always", Offload::always},
+       {"never", Offload::never}},
+      "whether states of the optimizer and what layers keep may lie in the "
+      "host's memory: where nothing fits without, wherever it may be faster "
+      "(takes longer), or not at all")
+      ->default_str("auto");
   command
       ->add_option_function<std::string>(
           "--within",

@@ -17,7 +17,8 @@ public:
   Search(Specs &specs, const Facts &facts, const AxisSizes &axes,
          const SearchOptions &options, Cache &cache)
       : specs(specs), facts(facts), options(options),
-        space(specs, facts, axes, options.ranks, options.global),
+        space(specs, facts, axes, options.ranks, options.global,
+              options.hasHost),
         results(options.processes, cache), usual(found, useOfUsual()) {}
 
   Found run() {

@@ -12,6 +12,7 @@ struct SearchOptions {
   uint32_t ranks = 1, global = 1;
   double within = 0;
   size_t processes = 1;
+  bool hasHost = false; // whether the host's memory is part of the space
 };
 
 /// Says how far it is on stderr, if that is a terminal. Ctrl-C ends it with

@@ -50,10 +50,10 @@ int readAxes(const std::vector<std::string> &texts, AxisSizes &sizes) {
 
 /// A CPU's memory is the host's.
 Space::Space(const Specs &specs, const Facts &facts, const AxisSizes &sizes,
-             uint32_t ranks, uint32_t global)
+             uint32_t ranks, uint32_t global, bool hasHost)
     : specs(specs), facts(facts), sizes(sizes), ranks(ranks), global(global) {
   const std::string *states = specs.fixedValue("offload.optimizer");
-  bool isApart = specs.device() != spec::Device::cpu;
+  bool isApart = hasHost && specs.device() != spec::Device::cpu;
   offloadsAll = states && *states == "true";
   mayOffload = isApart && !states;
   mayMoveKept = isApart && !specs.fixedValue("recompute.policy");
@@ -283,9 +283,9 @@ std::vector<std::string> Space::leftOut() {
       "pipeline.schedule \"gpipe\" (as 1f1b, with more memory), \"auto\" and "
       "tables; virtual stages that are no power of two; pipeline.layers but "
       "\"auto\"",
-      "recompute.policy \"auto\", offload.activations \"auto\"; offload.* "
-      "where "
-      "the same spec without it fits, and on CPUs",
+      "recompute.policy \"auto\", offload.activations \"auto\"; the host's "
+      "memory where a spec fits without it (but with --offload always), and "
+      "for CPUs",
       "context.method of several axes; shard.* but residual_sequence",
       "precision, overlap, experts.bound: what --fixed says, or the default"};
 }

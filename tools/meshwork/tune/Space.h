@@ -18,8 +18,9 @@ int readAxes(const std::vector<std::string> &texts, AxisSizes &sizes);
 
 class Space {
 public:
+  ///   hasHost  whether choices may have more in the host's memory
   Space(const Specs &specs, const Facts &facts, const AxisSizes &sizes,
-        uint32_t ranks, uint32_t global);
+        uint32_t ranks, uint32_t global, bool hasHost);
 
   using Use = std::function<void(const Choice &)>;
   /// Each of them. Some no spec may say: lib/Spec and the compiler refuse

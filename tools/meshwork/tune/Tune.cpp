@@ -34,10 +34,7 @@ public:
       if (int code = (this->*step)(); code != ok)
         return code;
     for (uint32_t ranks : numbers) {
-      all.emplace_back(ranks, search(specs, facts, axes,
-                                     {ranks, options.global, options.within,
-                                      runtime::usableCores()},
-                                     cache));
+      all.emplace_back(ranks, find(ranks));
       if (all.back().second.isInterrupted)
         break;
     }
@@ -49,6 +46,22 @@ public:
   }
 
 private:
+  /// What the first search compiled, the second one finds in the cache.
+  Found find(uint32_t ranks) {
+    bool isTried = options.offload == Offload::always;
+    Found found = find(ranks, isTried);
+    bool mayHelp = options.offload == Offload::automatic &&
+                   found.rows.empty() && found.nearest && !found.isInterrupted;
+    return mayHelp ? find(ranks, true) : found;
+  }
+
+  Found find(uint32_t ranks, bool hasHost) {
+    return search(specs, facts, axes,
+                  {ranks, options.global, options.within,
+                   runtime::usableCores(), hasHost},
+                  cache);
+  }
+
   /// Of several numbers of ranks, each has a file: best.toml becomes
   /// best-64.toml.
   std::string outputFor(uint32_t ranks) const {

@@ -7,6 +7,10 @@
 
 namespace meshwork::tune {
 
+/// Whether the host's memory is tried: where nothing fits without it, wherever
+/// it may be faster, or not at all.
+enum class Offload { automatic, always, never };
+
 struct TuneOptions {
   std::string model;                 // as of compile
   std::vector<uint32_t> ranks;       // each is searched
@@ -15,6 +19,7 @@ struct TuneOptions {
   std::vector<std::string> fixed;    // section.key=value
   std::vector<std::string> axes;     // "dp=8"
   uint32_t measured = 0; // so many of the best run here for some steps
+  Offload offload = Offload::automatic;
   double within = 0;  // also list all that take at most so much longer: a part
   std::string output; // the best spec; "": none is written
   std::string cache;  // of earlier searches; "": none
