@@ -41,7 +41,7 @@ SPACES = {
     "context": (LLAMA, 8, 8, {"pp": 1, "tp": 1}, {**ON_DEVICE, "zero.stage": "1", MEMORY: '"6 GB"'}),
     "experts": (EXPERTS, 8, 16, {"pp": 1, "cp": 1, "tp": 1}, {**ON_DEVICE, MEMORY: '"12 GB"'}),
     "states": (LLAMA, 4, 8, {"pp": 1, "cp": 1, "tp": 1}, {MEMORY: '"3 GB"'}),
-    "stages": (LLAMA, 4, 8, {"pp": 4}, {**SELECTIVE, MEMORY: '"3.5 GB"'}),
+    "stages": (LLAMA, 4, 32, {"pp": 4}, {**SELECTIVE, MEMORY: '"4.5 GB"'}),
     "pairs": (LLAMA, 4, 8, {"pp": 2, "cp": 1, "tp": 1}, {"zero.stage": "1", MEMORY: '"4 GB"'}),
     "kept": (LLAMA, 4, 8, {"pp": 1, "cp": 1, "tp": 1}, {MEMORY: '"4 GB"'}, 450e9),
 }
