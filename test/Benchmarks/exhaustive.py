@@ -19,6 +19,7 @@ import sys
 import tempfile
 
 import cases
+import searches
 
 Spec = collections.namedtuple("Spec", "pp dp ep cp tp micro sp method layout exchange stage gathered reduce schedule virtual recompute "
                               "states")
@@ -144,15 +145,10 @@ class Bench:
             return list(pool.map(lambda pair: self.estimate(space, *pair), enumerate(specs)))
 
     def tune(self, space):
-        words = [word for axis, size in space.axes.items() for word in ("--axis", f"{axis}={size}")]
-        words += [word for key, value in space.fixed.items() for word in ("--fixed", f"{key}={value}")]
-        done = subprocess.run([self.program, "tune", self.folder / "model.json", "--ranks", str(space.ranks), "--machine",
-                               self.machine, "--global", str(space.batch), "--sequence", str(SEQUENCE), "--offload", "always",
-                               "--json", *words],
-                              capture_output=True, text=True)
-        if done.returncode != 0:
-            sys.exit(done.stderr)
-        return json.loads(done.stdout)["found"][0]
+        words = [*searches.axes(space.axes), *searches.fixed(space.fixed), "--offload", "always"]
+        batch = {"global": space.batch, "sequence": SEQUENCE}
+        found = searches.best_of(self.options.bin, self.folder / "model.json", space.ranks, self.machine, batch, words)
+        return found or sys.exit("tune finds nothing, and the loop does")
 
 
 def limit_of(space):

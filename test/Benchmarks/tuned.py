@@ -3,8 +3,9 @@
 
     test/Benchmarks/tuned.py [--runs ../shared/data/runs.json] [--table nanotron]
 
-Each published plan is estimated, and the search looks among the plans that its software could run: what no run of its
-table uses is fixed as it is there, such as ZeRO, recompute or sequence parallelism. Both have the machine with what that
+Each published plan is estimated, and the search looks among the plans that its software could run. Keys that the
+published plan gives are fixed, such as ZeRO and recompute. The mesh, the microbatch, the schedule and sequence
+parallelism are searched, the last two as far as some run of the table has them. Both have the machine with what that
 software adds (others.py). A ratio of 1.03 says: the published plan is 3 % slower than what the search would have run, by
 our estimate. Below 1 it is a plan that the search leaves out, or one with another number of virtual stages.
 """
@@ -13,13 +14,13 @@ import collections
 import json
 import math
 import pathlib
-import subprocess
 import sys
 import tempfile
 
 import cases
 import others
 import published
+import searches
 
 # Tables whose authors looked for the best plan, or whose rules for it they publish.
 TABLES = ("sc21-t1", "korthikanti", "nanotron")
@@ -35,7 +36,7 @@ def cases_of(runs):
     tables = collections.defaultdict(list)
     for run in runs:
         tables[published.table_of(run)].append(run)
-    for table, rows in tables.items():
+    for rows in tables.values():
         best = {}
         for run in rows:
             key = (json.dumps(run["model"]), ranks_of(run), run["batch"]["global"])
@@ -75,15 +76,9 @@ class Search:
             model.write_text(json.dumps(case.run["model"]))
             file.write_text(others.toml(machine))
             fixed = case.fixed | {"pipeline.schedule": json.dumps(schedule)}
-            words = [word for key, value in fixed.items() for word in ("--fixed", f"{key}={value}")]
-            batch = case.run["batch"]
-            done = subprocess.run([self.options.bin / "meshwork", "tune", model, "--ranks", str(ranks_of(case.run)), "--machine",
-                                   file, "--global", str(batch["global"]), "--sequence", str(batch["sequence"]), "--axis", "cp=1",
-                                   "--axis", "ep=1", "--json", *words], capture_output=True, text=True)
-        if done.returncode != 0:
-            raise RuntimeError(f"{case.run['id']}: {done.stderr[-2000:]}")
-        found = json.loads(done.stdout)["found"][0]
-        return [Found(best["step_ms"], best["name"]) for best in found["best"][:1]]
+            words = [*searches.axes({"cp": 1, "ep": 1}), *searches.fixed(fixed)]
+            found = searches.best_of(self.options.bin, model, ranks_of(case.run), file, case.run["batch"], words)
+        return [Found(best["step_ms"], best["name"]) for best in (found["best"][:1] if found else [])]
 
     def best(self, case, machine):
         found = [one for schedule in case.schedules for one in self.tune(case, machine, schedule)]

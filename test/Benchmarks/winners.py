@@ -10,16 +10,15 @@ its rounds, each the median of its steps. The winner should take at most 1.1 of 
 import argparse
 import itertools
 import json
-import os
 import pathlib
 import statistics
 import subprocess
 import tempfile
 
 import cases
+import searches
 
-RANKS, GLOBAL, SEQUENCE, GOAL = 4, 16, 128, 1.1
-REFUSED = 78  # no spec of that mesh is legal
+RANKS, BATCH, GOAL = 4, {"global": 16, "sequence": 128}, 1.1
 MODELS = ("llama-tiny", "gpt2-tiny", "llama-30m")
 AXES = ("dp", "tp", "pp", "cp")
 
@@ -38,11 +37,8 @@ class Bench:
         self.machine = self.folder / "machine.toml"
         (self.folder / "text").write_bytes((cases.ROOT / "LICENSE").read_bytes() * 20)
 
-    def run(self, tool, *arguments, may=0):
-        """What it prints; empty where it exits with `may`."""
+    def run(self, tool, *arguments):
         done = subprocess.run([str(one) for one in (self.options.bin / tool, *arguments)], capture_output=True, text=True)
-        if done.returncode == may != 0:
-            return ""
         if done.returncode != 0:
             raise RuntimeError(f"{tool} {' '.join(map(str, arguments))}: {done.stderr[-800:]}")
         return done.stdout
@@ -51,15 +47,13 @@ class Bench:
         """The best for a mesh, or for all: name, milliseconds by estimate, and a plan. None where no plan may be so."""
         spec, plan = self.folder / "best.toml", self.folder / f"{len(list(self.folder.iterdir()))}.mwplan"
         spec.unlink(missing_ok=True)
-        axes = [word for axis, size in mesh.items() for word in ("--axis", f"{axis}={size}")]
         file = cases.ROOT / "examples" / f"{model}.json"
-        told = self.run("meshwork", "tune", file, "--ranks", RANKS, "--machine", self.machine, "--global", GLOBAL,
-                        "--sequence", SEQUENCE, "--axis", "ep=1", *axes, "-o", spec, "--json", may=REFUSED)
-        best = json.loads(told)["found"][0]["best"] if told else []
-        if not best:
+        found = searches.best_of(self.options.bin, file, RANKS, self.machine, BATCH,
+                                 [*searches.axes({"ep": 1, **mesh}), "-o", spec])
+        if found is None:
             return None
         self.run("meshwork", "compile", file, "--spec", spec, "-o", plan)
-        return best[0]["name"], best[0]["step_ms"], plan
+        return found["best"][0]["name"], found["best"][0]["step_ms"], plan
 
     def measure(self, plan):
         """Milliseconds of a step; the first warms caches."""

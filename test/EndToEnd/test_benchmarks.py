@@ -86,6 +86,14 @@ assert first.fixed == {"zero.stage": "1", "recompute.policy": '"full"', "offload
 assert second.fixed == {"zero.stage": "0", "offload.optimizer": "false"}, second.fixed
 assert tuned.ranks_of(run) == 8
 """
+NOTHING = """
+import pathlib, sys
+import searches
+model, words = sys.argv[2], [*searches.axes({"dp": 2}), *searches.fixed({"recompute.policy": "none", "expect.memory_per_rank": "1 MiB"})]
+batch = {"global": 2, "sequence": 64}
+assert searches.best_of(pathlib.Path(sys.argv[1]), model, 2, "h100x8", batch, words) is None
+assert searches.best_of(pathlib.Path(sys.argv[1]), model, 2, "h100x8", batch, words[:4])["best"]
+"""
 WINNERS = """
 import winners
 meshes = list(winners.meshes())
@@ -128,6 +136,9 @@ class Benchmarks(unittest.TestCase):
                                    "--table", "a"], capture_output=True, text=True)
             self.assertEqual(done.returncode, 0, done.stderr)
             self.assertRegex(done.stdout, r"a/slow +\d+\.\d+ +\d+ +\d+  \S.*full\n  0 of 1 are within 3% of the best\n$")
+
+    def test_a_search_may_find_nothing(self):
+        self.run_there(NOTHING, str(shell.BIN), str(shell.ROOT / "examples" / "llama-tiny.json"))
 
     def test_plans_are_measured_in_turns(self):
         self.run_there(WINNERS)
