@@ -28,7 +28,10 @@ void Frontier::add(const Choice &choice) {
   count += familyOf(choice);
   if (stagesOf(choice) > static_cast<uint64_t>(facts.layers)) {
     countUnlayered += familyOf(choice);
-    if (!firstUnlayered)
+    auto isDivided = [&](const Choice &one) {
+      return global % one.dataParallel() == 0;
+    };
+    if (!firstUnlayered || (isDivided(choice) && !isDivided(*firstUnlayered)))
       firstUnlayered = choice;
   } else
     admit(choice);

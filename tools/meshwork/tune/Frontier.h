@@ -28,7 +28,7 @@ public:
   /// rank, 0: none.
   Frontier(const spec::Spec &spec, const Facts &facts, Bound::Given given,
            uint64_t limit)
-      : facts(facts), limit(limit),
+      : facts(facts), limit(limit), global(spec.batch.global),
         windowBytes(static_cast<double>(spec.offload.windowBytes)),
         bounds(spec, facts, given), ofBodies(bounds, spec, facts, given, limit),
         bodies(spec.batch.global, facts.hasExperts, cost::machineOf(spec),
@@ -153,6 +153,7 @@ private:
   const Facts &facts;
   const Space *space = nullptr;
   uint64_t limit;
+  uint32_t global;    // sequences of a step
   double windowBytes; // of states on their way
   Bound bounds;
   BodyBound ofBodies;

@@ -24,6 +24,18 @@ std::vector<uint32_t> divisorsOf(uint32_t number) {
   return divisors;
 }
 
+bool isPowerOfTwo(uint32_t number) { return (number & (number - 1)) == 0; }
+
+/// Of each rank of a pipeline: those that share the layers equally, and powers
+/// of two. Two where there are too few layers, so that somebody refuses them.
+std::vector<uint32_t> virtualStages(uint32_t ranks, int64_t layers) {
+  std::vector<uint32_t> numbers = {2};
+  for (uint32_t number = 3; int64_t{ranks} * number <= layers; ++number)
+    if (isPowerOfTwo(number) || layers % (int64_t{ranks} * number) == 0)
+      numbers.push_back(number);
+  return numbers;
+}
+
 /// All that a key takes.
 template <typename E> std::vector<const char *> textsOf() {
   std::vector<const char *> texts;
@@ -70,14 +82,19 @@ std::vector<uint32_t> Space::sizesOf(const char *axis, uint32_t rest) const {
 Space::Words Space::wordsOf(const char *key, Words words) const {
   if (const std::string *fixed = specs.fixedValue(key))
     return {fixed->c_str()};
+  if (isOdd)
+    words.resize(1);
   return words;
 }
 
 std::vector<uint32_t> Space::numbersOf(const char *key,
                                        std::vector<uint32_t> numbers) const {
   const std::string *fixed = specs.fixedValue(key);
-  if (!fixed)
+  if (!fixed) {
+    if (isOdd)
+      numbers.resize(1);
     return numbers;
+  }
   // What is no number is refused with every spec.
   return {static_cast<uint32_t>(std::strtoul(fixed->c_str(), nullptr, 10))};
 }
@@ -101,15 +118,15 @@ void Space::addAxes(const Use &use) {
           choice.cp = cp;
           choice.ep = ep;
           choice.dp = dp;
+          isOdd = pp > facts.layers || global % choice.dataParallel() != 0;
           addMicro(choice, use);
         }
 }
 
 void Space::addMicro(Choice choice, const Use &use) {
   uint64_t parts = choice.dataParallel();
-  // What does not divide is refused with a microbatch of one, and says so.
   std::vector<uint32_t> numbers = {1};
-  if (global % parts == 0)
+  if (!isOdd)
     numbers = divisorsOf(static_cast<uint32_t>(global / parts));
   for (uint32_t micro : numbersOf("batch.micro", numbers)) {
     choice.micro = micro;
@@ -120,7 +137,7 @@ void Space::addMicro(Choice choice, const Use &use) {
 void Space::addSequence(Choice choice, const Use &use) {
   bool isFixed = specs.fixedValue("shard.residual_sequence");
   for (bool parallel : {true, false}) {
-    if (parallel && (choice.tp == 1 || isFixed))
+    if (parallel && (choice.tp == 1 || isFixed || isOdd))
       continue;
     choice.sequenceParallel = parallel;
     addContext(choice, use);
@@ -191,11 +208,8 @@ void Space::addSchedule(Choice choice, const Use &use) {
                                      "zb-h2", "zb-v", "dualpipe-v"})) {
     choice.schedule = schedule;
     std::vector<uint32_t> numbers = {0};
-    if (schedule == std::string("interleaved-1f1b")) {
-      numbers = {2};
-      while (int64_t{choice.pp} * numbers.back() * 2 <= facts.layers)
-        numbers.push_back(numbers.back() * 2);
-    }
+    if (schedule == std::string("interleaved-1f1b"))
+      numbers = virtualStages(choice.pp, facts.layers);
     for (uint32_t stages : numbersOf("pipeline.virtual_stages", numbers)) {
       choice.virtualStages = stages;
       addRecompute(choice, use);
@@ -281,8 +295,9 @@ std::vector<std::string> Space::leftOut() {
       "zero.axes but dp and cp, and lists of zero.gathered; zero.reduce "
       "\"step\" in stage 2, which is stage 1",
       "pipeline.schedule \"gpipe\" (as 1f1b, with more memory), \"auto\" and "
-      "tables; virtual stages that are no power of two; pipeline.layers but "
-      "\"auto\"",
+      "tables; virtual stages that share the layers unequally, but powers of "
+      "two; "
+      "pipeline.layers but \"auto\"",
       "recompute.policy \"auto\", offload.activations \"auto\"; the host's "
       "memory where a spec fits without it (but with --offload always), and "
       "for CPUs",

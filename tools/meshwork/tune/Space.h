@@ -64,6 +64,9 @@ private:
   const Facts &facts;
   const AxisSizes &sizes;
   uint32_t ranks, global;
+  /// The mesh has more stages than there are layers, or its copies of the
+  /// weights do not divide the batch. One spec of it is enough to be refused.
+  bool isOdd = false;
   bool offloadsAll;             // by --fixed
   bool mayOffload, mayMoveKept; // what --fixed leaves
 };
