@@ -160,7 +160,7 @@ Json estimate(const plan::Plan &plan) {
   for (const Estimate::OfKind &kind : one.kinds)
     kinds.push_back(
         {{"operation", kind.kind}, {"ms", milliseconds(kind.seconds)}});
-  for (const auto &[axes, seconds] : whole->exposed)
+  for (const auto &[axes, seconds] : *whole->exposed)
     exposed[axes] = milliseconds(seconds);
   StepEstimate processes =
       estimateStep(plan, whole->machine, cost::Ranks::processes);

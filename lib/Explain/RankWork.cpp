@@ -120,6 +120,12 @@ std::optional<schedules::Table> stageTable(std::span<const RankWork> ranks,
   return table;
 }
 
+size_t numStages(const plan::Plan &plan) {
+  std::optional<schedules::Table> table =
+      stageTable(workOfPlan(plan), static_cast<int64_t>(plan.microbatches()));
+  return table ? table->rankOf.size() : 0;
+}
+
 schedules::Costs costsOf(std::span<const RankWork> ranks, size_t stages) {
   std::vector<double> none(stages, 0);
   schedules::Costs costs{none, none, none, none, none};

@@ -33,6 +33,9 @@ std::vector<uint64_t> firstRanks(const plan::Plan &plan);
 std::optional<schedules::Table> stageTable(std::span<const RankWork> ranks,
                                            int64_t microbatches);
 
+/// Virtual stages of stageTable(); 0 where there is none.
+size_t numStages(const plan::Plan &plan);
+
 /// What the actions of `stages` virtual stages take, by the lists that they
 /// run.
 schedules::Costs costsOf(std::span<const RankWork> ranks, size_t stages);

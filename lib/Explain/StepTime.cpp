@@ -28,11 +28,12 @@ std::vector<double> secondsOf(const Estimate &estimate, size_t lists) {
 }
 } // namespace
 
-StepTime stepTime(std::span<const RankWork> ranks, int64_t microbatches) {
+StepTime stepTime(std::span<const RankWork> ranks, int64_t microbatches,
+                  const schedules::Costs *costs) {
   StepTime time;
   if (std::optional<schedules::Table> table = stageTable(ranks, microbatches)) {
-    auto timeline =
-        schedules::simulate(*table, costsOf(ranks, table->rankOf.size()));
+    auto timeline = schedules::simulate(
+        *table, costs ? *costs : costsOf(ranks, table->rankOf.size()));
     if (timeline.ok())
       time.timeline = *std::move(timeline);
   }
@@ -42,13 +43,14 @@ StepTime stepTime(std::span<const RankWork> ranks, int64_t microbatches) {
   return time;
 }
 
-StepTime stepTime(const plan::Plan &plan, const ListSeconds &seconds) {
+StepTime stepTime(const plan::Plan &plan, const ListSeconds &seconds,
+                  const schedules::Costs *costs) {
   return stepTime(workOfPlan(plan, seconds),
-                  static_cast<int64_t>(plan.microbatches()));
+                  static_cast<int64_t>(plan.microbatches()), costs);
 }
 
 StepEstimate estimateStep(const plan::Plan &plan, const cost::Machine &machine,
-                          cost::Ranks ranks) {
+                          cost::Ranks ranks, const schedules::Costs *costs) {
   StepEstimate result;
   ListSeconds seconds;
   for (const plan::Program *program : *plan.programs()) {
@@ -61,7 +63,7 @@ StepEstimate estimateStep(const plan::Plan &plan, const cost::Machine &machine,
         result.programs[result.longest].seconds)
       result.longest = result.programs.size() - 1;
   }
-  result.step = stepTime(plan, seconds);
+  result.step = stepTime(plan, seconds, costs);
   return result;
 }
 

@@ -23,8 +23,11 @@ struct StepTime {
 /// The lists of a step; between what no stage does, those of a pipeline as
 /// simulated, where transfers hold up nobody.
 ///   ranks  one for each coordinate along the pipeline's axis, with seconds
-StepTime stepTime(std::span<const RankWork> ranks, int64_t microbatches);
-StepTime stepTime(const plan::Plan &plan, const ListSeconds &seconds);
+///   costs  seconds of the pipeline's actions, if not by its lists
+StepTime stepTime(std::span<const RankWork> ranks, int64_t microbatches,
+                  const schedules::Costs *costs = nullptr);
+StepTime stepTime(const plan::Plan &plan, const ListSeconds &seconds,
+                  const schedules::Costs *costs = nullptr);
 
 /// What a plan should take on a machine.
 struct StepEstimate {
@@ -33,7 +36,9 @@ struct StepEstimate {
   size_t longest = 0; // the program with the most of its own to do
 };
 
+/// `costs` are those of stepTime.
 StepEstimate estimateStep(const plan::Plan &plan, const cost::Machine &machine,
-                          cost::Ranks ranks);
+                          cost::Ranks ranks,
+                          const schedules::Costs *costs = nullptr);
 
 } // namespace meshwork::explain

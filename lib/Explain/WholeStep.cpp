@@ -28,6 +28,25 @@ uint64_t peakBytes(const plan::Plan &plan) {
   return most;
 }
 
+std::map<std::string, double> exposedOf(const plan::Plan &plan,
+                                        const StepEstimate &estimate) {
+  std::map<std::string, double> exposed;
+  for (const auto &[axes, seconds] :
+       estimate.programs[estimate.longest].exposed)
+    exposed[nameOf(plan, axes)] += seconds;
+  return exposed;
+}
+
+std::string exposedText(const std::map<std::string, double> &exposed) {
+  std::string text;
+  for (const auto &[axes, seconds] : exposed)
+    if (seconds > 0)
+      absl::StrAppend(&text, text.empty() ? "" : ", ", clean(axes), " ",
+                      timeText(seconds));
+  return absl::StrCat("; not hidden of what moves: ",
+                      text.empty() ? "nothing" : text);
+}
+
 /// A part of something, as people read it.
 std::string partText(double part) {
   return absl::StrFormat("%.1f %%", 100 * part);
@@ -43,10 +62,11 @@ std::optional<WholeStep> wholeStep(const plan::Plan &plan) {
 }
 
 WholeStep wholeStep(const plan::Plan &plan, const cost::Machine &machine,
-                    bool hasPeak) {
+                    bool hasPeak, const schedules::Costs *costs) {
   WholeStep whole;
   whole.machine = machine;
-  whole.estimate = estimateStep(plan, whole.machine, cost::Ranks::threads);
+  whole.estimate =
+      estimateStep(plan, whole.machine, cost::Ranks::threads, costs);
   const StepTime &step = whole.estimate.step;
   double tokens = static_cast<double>(plan.global_batch()) * plan.sequence();
   if (step.seconds > 0) {
@@ -57,9 +77,8 @@ WholeStep wholeStep(const plan::Plan &plan, const cost::Machine &machine,
   }
   whole.peakBytes = peakBytes(plan);
   whole.hostBytes = mostHostUse(plan).kept;
-  for (const auto &[axes, seconds] :
-       whole.estimate.programs[whole.estimate.longest].exposed)
-    whole.exposed[nameOf(plan, axes)] += seconds;
+  if (!costs)
+    whole.exposed = exposedOf(plan, whole.estimate);
   if (plan.programs()->size() < 2)
     whole.bubble = whole.idle = 0;
   else if (step.timeline) {
@@ -88,13 +107,8 @@ std::string textOf(const WholeStep &whole) {
           ? absl::StrCat(" and ", bytesText(whole.hostBytes), " of the host's")
           : "",
       ", bubble ", whole.bubble ? partText(*whole.bubble) : "not simulated");
-  std::string exposed;
-  for (const auto &[axes, seconds] : whole.exposed)
-    if (seconds > 0)
-      absl::StrAppend(&exposed, exposed.empty() ? "" : ", ", clean(axes), " ",
-                      timeText(seconds));
-  return absl::StrCat(text, "; not hidden of what moves: ",
-                      exposed.empty() ? "nothing" : exposed, "\n");
+  return absl::StrCat(text, whole.exposed ? exposedText(*whole.exposed) : "",
+                      "\n");
 }
 
 } // namespace meshwork::explain

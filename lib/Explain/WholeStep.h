@@ -16,7 +16,8 @@ struct WholeStep {
   uint64_t hostBytes = 0; // likewise, of the host's memory
   /// Of the rank with most to do, by axes ("dp", "host"): seconds in which it
   /// waits for what moves. Transfers between stages count in the bubble.
-  std::map<std::string, double> exposed;
+  /// Nothing where the pipeline's actions take what somebody says.
+  std::optional<std::map<std::string, double>> exposed;
   /// As simulated; nothing of a table that is too long for that.
   std::optional<double> bubble, idle;
 };
@@ -25,9 +26,9 @@ struct WholeStep {
 /// nothing.
 std::optional<WholeStep> wholeStep(const plan::Plan &plan);
 /// On another machine. `mfu` divides by its peak; `hasPeak`: whether anybody
-/// named that machine.
+/// named that machine. `costs` are those of stepTime.
 WholeStep wholeStep(const plan::Plan &plan, const cost::Machine &machine,
-                    bool hasPeak);
+                    bool hasPeak, const schedules::Costs *costs = nullptr);
 
 /// One line: "Estimate on h100x8: 711 ms a step, ...".
 std::string textOf(const WholeStep &whole);

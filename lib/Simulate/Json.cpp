@@ -13,8 +13,10 @@ Json orNull(const std::optional<double> &value) {
 }
 
 Json exposedOf(const explain::WholeStep &whole) {
+  if (!whole.exposed)
+    return {};
   Json exposed = Json::object();
-  for (const auto &[axes, seconds] : whole.exposed)
+  for (const auto &[axes, seconds] : *whole.exposed)
     exposed[axes] = seconds * 1e3;
   return exposed;
 }

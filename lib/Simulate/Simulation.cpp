@@ -51,11 +51,14 @@ Month monthOf(const plan::Plan &plan, const cost::Machine &machine,
 } // namespace
 
 Simulation simulate(const plan::Plan &plan, const cost::Machine &machine,
-                    bool isNamed) {
-  Simulation result{explain::wholeStep(plan, machine, isNamed), 0, {}};
+                    bool isNamed, const schedules::Costs *costs) {
+  Simulation result{explain::wholeStep(plan, machine, isNamed, costs),
+                    costs != nullptr,
+                    0,
+                    {}};
   double step = result.whole.estimate.step.seconds;
   cost::MachineResult own = explain::machineOf(plan);
-  if (own.machine == machine)
+  if (own.machine == machine && !costs)
     result.plannedSeconds = step;
   else if (own.machine)
     result.plannedSeconds =

@@ -28,6 +28,7 @@ struct Month {
 
 struct Simulation {
   explain::WholeStep whole;
+  bool hasCosts = false; // by which the pipeline's actions were simulated
   /// Of a step on the plan's own machine; 0 where that cannot be read.
   double plannedSeconds = 0;
   std::optional<Month> month;
@@ -35,8 +36,10 @@ struct Simulation {
 
 /// `isNamed`: whether the user or the plan's spec named the machine, so that
 /// MFU means something.
+///   costs  seconds of the pipeline's actions, for each virtual stage, instead
+///          of what they take on the machine; null: none
 Simulation simulate(const plan::Plan &plan, const cost::Machine &machine,
-                    bool isNamed);
+                    bool isNamed, const schedules::Costs *costs = nullptr);
 
 std::string text(const plan::Plan &plan, const Simulation &simulation);
 std::string json(const plan::Plan &plan, const Simulation &simulation);
@@ -44,6 +47,7 @@ std::string json(const plan::Plan &plan, const Simulation &simulation);
 /// The most events of a trace.
 inline constexpr uint64_t maxTraceEvents = uint64_t{1} << 20;
 
+/// Not of a simulation with costs, which say nothing of instructions.
 /// The step as `meshwork-run --trace` would write it, of one rank of each
 /// program. Actions of a pipeline begin where the simulation has them.
 /// Fails with invalidArgument where there would be too many events.

@@ -52,6 +52,8 @@ std::string text(const plan::Plan &plan, const Simulation &simulation) {
   const explain::WholeStep &whole = simulation.whole;
   std::string text = explain::textOf(whole);
   text.pop_back();
+  if (simulation.hasCosts)
+    absl::StrAppend(&text, "; actions of the pipeline take what --costs says");
   absl::StrAppend(&text, lateText(whole.machine, explain::numRanks(plan)),
                   "\n");
   double step = whole.estimate.step.seconds,

@@ -103,6 +103,45 @@ class Simulate(unittest.TestCase):
         self.space.must("meshwork", "simulate", "big.mwplan", "--trace", "big.json")
         self.assertGreater(len(json.loads((self.space.path / "big.json").read_text())["traceEvents"]), 1000)
 
+    def test_a_pipeline_with_measured_times(self):
+        """What a profile says of stages (Qi et al., arXiv 2401.10241, table 5) on the plan's own table. Without time for
+        transfers it is that of `meshwork schedule`. With it the plan waits longer: it posts them by its own times."""
+        times = {"forward": 18.522e-3, "input_grad": 18.086e-3, "weight_grad": 9.337e-3}
+        model = json.loads((shell.ROOT / "examples/llama-tiny.json").read_text()) | {"num_hidden_layers": 8}
+        self.space.write("eight.json", json.dumps(model))
+        for schedule, published in (("1f1b", 0.2431), ("zb-h1", 0.1585)):
+            self.space.must("meshwork", "compile", "eight.json", "--spec", "examples/pp2.toml", "--set", 'mesh.axes=["pp=8"]',
+                            "--set", "batch.global=24", "--set", "batch.micro=1", "--set", f"pipeline.schedule={schedule}",
+                            "--set", f"pipeline.layers={[1] * 8}", "-o", "eight.mwplan")
+            self.write_costs(times)
+            own = self.simulate("eight.mwplan", "--costs", "costs.toml")
+            told = json.loads(self.space.must("meshwork", "schedule", schedule, "--stages", "8", "--microbatches", "24",
+                                              "--costs", "costs.toml", "--json").stdout)
+            self.assertAlmostEqual(own["bubble_fraction"], told["bubble_fraction"], places=12)
+            self.assertGreater(own["step_ms"], told["makespan"] * 1e3)
+            self.assertLess(own["step_ms"], told["makespan"] * 1e3 + own["planned_step_ms"])
+            self.assertIsNone(own["exposed_ms"])
+            self.write_costs(times | {"transfer": 0.601e-3})
+            late = self.simulate("eight.mwplan", "--costs", "costs.toml")["bubble_fraction"]
+            self.assertGreater(late, published - 1e-4)
+            self.assertLess(late, published + 0.01)
+        text = self.space.must("meshwork", "simulate", "eight.mwplan", "--costs", "costs.toml").stdout
+        self.assertRegex(text, r"(?m); actions of the pipeline take what --costs says$")
+        self.assertNotIn("not hidden", text)
+
+    def write_costs(self, times):
+        self.space.write("costs.toml", "".join(f"{key} = {value!r}\n" for key, value in times.items()))
+
+    def test_costs_that_cannot_be(self):
+        self.write_costs({"forward": [1, 1], "input_grad": 1, "weight_grad": 1})
+        self.space.must("meshwork", "simulate", "pp.mwplan", "--costs", "costs.toml")
+        self.fails(64, ["--costs", "--trace"], "--costs", "costs.toml", "--trace", "t.json", plan="pp.mwplan")
+        self.space.must("meshwork", "compile", "examples/llama-tiny.json", "--spec", "examples/dp2.toml", "-o", "dp.mwplan")
+        self.fails(64, ["--costs", "dp.mwplan", "no pipeline"], "--costs", "costs.toml", plan="dp.mwplan")
+        self.write_costs({"forward": [1, 1, 1], "input_grad": 1})
+        self.fails(65, ["costs.toml:1", "forward", "weight_grad: missing"], "--costs", "costs.toml", plan="pp.mwplan")
+        self.fails(66, ["none.toml"], "--costs", "none.toml", plan="pp.mwplan")
+
     def test_what_cannot_be(self):
         self.fails(64, ['--machine: found "h100"', "h100x8"], "--machine", "h100")
         self.fails(64, ['device "cpu"', '"cuda"'], "--machine", "xeon-2")

@@ -50,6 +50,7 @@ constexpr const char *simulateExamples = R"(Examples:
   meshwork simulate model.mwplan
   meshwork simulate model.mwplan --machine h200x8 --trace planned.json
   meshwork simulate model.mwplan --set link.between_nodes.bandwidth=12.5e9 --set nodes.jitter=0.02
+  meshwork simulate model.mwplan --costs measured.toml
   meshwork simulate model.mwplan --set failures.hours=6300 --set storage.bandwidth=100e9)";
 constexpr const char *verifyExamples = R"(Examples:
   meshwork verify model.mwplan
@@ -187,6 +188,13 @@ CLI::App *addSimulate(CLI::App &app, SimulateOptions &options) {
       ->add_option("--set", options.overrides,
                    "override a key of the machine: section.key=value")
       ->allow_extra_args(false);
+  command
+      ->add_option("--costs", options.costs,
+                   "a TOML file of seconds of a pipeline's actions, instead of "
+                   "what they take on the machine: forward, input_grad, "
+                   "weight_grad, transfer, a number each or a list with one "
+                   "for each virtual stage")
+      ->check(meshwork::cli::notEmpty());
   command->add_option("--trace", options.trace,
                       "write the step for ui.perfetto.dev (- is stdout, "
                       "with nothing else on it)");

@@ -70,6 +70,8 @@ int checkSizes(const ScheduleOptions &options, const Table &table) {
                                       ", expected at most ", mostActions));
 }
 
+} // namespace
+
 int readCosts(const std::string &path, size_t stages, schedules::Costs &costs) {
   costs = schedules::unitCosts(stages);
   if (path.empty())
@@ -86,6 +88,8 @@ int readCosts(const std::string &path, size_t stages, schedules::Costs &costs) {
   costs = *std::move(result.costs);
   return ok;
 }
+
+namespace {
 
 int generate(const schedules::Wanted &wanted, PricedTable &priced) {
   absl::StatusOr<Table> made = schedules::generate(wanted);

@@ -23,4 +23,8 @@ struct PricedTable {
 /// a message when it cannot; returns an exit code.
 int makeTable(const ScheduleOptions &options, PricedTable &priced);
 
+/// Reads what actions of so many virtual stages take; without a path F, I and W
+/// take 1. Prints a message when it cannot; returns an exit code.
+int readCosts(const std::string &path, size_t stages, schedules::Costs &costs);
+
 } // namespace meshwork::driver

@@ -6,6 +6,7 @@
 #include "lib/Simulate/Simulation.h"
 #include "lib/Spec/Words.h"
 #include "tools/meshwork/driver/Files.h"
+#include "tools/meshwork/driver/ScheduleTable.h"
 
 namespace meshwork::driver {
 namespace {
@@ -65,6 +66,24 @@ machineOf(const plan::Plan &plan, const SimulateOptions &options, int &code) {
   return result->machine;
 }
 
+/// Of the plan's pipeline.
+int readCostsOf(const plan::Plan &plan, const SimulateOptions &options,
+                schedules::Costs &costs) {
+  if (options.costs.empty())
+    return ok;
+  if (!options.trace.empty())
+    return report(absl::InvalidArgumentError(
+        "--costs: found it with --trace, which shows instructions, and these "
+        "costs are of whole actions; expected one of the two"));
+  size_t stages = explain::numStages(plan);
+  if (stages == 0)
+    return report(absl::InvalidArgumentError(absl::StrCat(
+        "--costs: found ", quote(options.plan),
+        ", which has no pipeline or too long a schedule to simulate; expected "
+        "the plan of a pipeline")));
+  return readCosts(options.costs, stages, costs);
+}
+
 int writeTrace(const plan::Plan &plan, const simulate::Simulation &simulation,
                const std::string &path) {
   absl::StatusOr<std::string> trace = simulate::trace(plan, simulation);
@@ -75,6 +94,7 @@ int writeTrace(const plan::Plan &plan, const simulate::Simulation &simulation,
 int simulatePlan(const SimulateOptions &options) {
   int code = checkUses({{"the plan", options.plan},
                         {"--machine", options.machine},
+                        {"--costs", options.costs},
                         {"--trace", options.trace, true}});
   if (code == ok && !options.trace.empty())
     code = checkOutput(options.trace);
@@ -88,7 +108,11 @@ int simulatePlan(const SimulateOptions &options) {
   if (!machine)
     return code;
   bool isNamed = !options.machine.empty() || cost::machineNamedBy(plan);
-  simulate::Simulation simulation = simulate::simulate(plan, *machine, isNamed);
+  schedules::Costs costs;
+  if (code = readCostsOf(plan, options, costs); code != ok)
+    return code;
+  simulate::Simulation simulation = simulate::simulate(
+      plan, *machine, isNamed, options.costs.empty() ? nullptr : &costs);
   if (!options.trace.empty())
     code = writeTrace(plan, simulation, options.trace);
   if (code != ok || options.trace == "-")

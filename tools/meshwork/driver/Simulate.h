@@ -11,6 +11,7 @@ struct SimulateOptions {
   std::string plan;
   std::string machine;                // "" for the plan's own
   std::vector<std::string> overrides; // like "nodes.jitter=0.02"
+  std::string costs; // a file of seconds of a pipeline's actions; "" for none
   std::string trace; // to write; "" for none, "-" for stdout, alone
   bool json = false;
 };

@@ -143,7 +143,7 @@ void tell(const explain::WholeStep &whole, Costed &costed) {
   costed.mfu = whole.mfu;
   costed.bytes = whole.peakBytes;
   costed.hostBytes = whole.hostBytes;
-  costed.exposed = whole.exposed;
+  costed.exposed = *whole.exposed;
   costed.bubble = whole.bubble;
 }
 } // namespace
