@@ -26,6 +26,12 @@ protected:
     diagnostics.push_back({Severity::error, where, key + ": " + message});
   }
 
+  /// The same of a key that changes nothing beside the others.
+  void meaningless(const std::string &key, const std::string &message) {
+    error(key, message);
+    diagnostics.back().isMeaningless = true;
+  }
+
   /// Whether these keys have values that can be compared.
   bool sound(std::initializer_list<const char *> keys) const {
     return std::none_of(keys.begin(), keys.end(),

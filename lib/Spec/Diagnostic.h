@@ -29,6 +29,8 @@ struct Diagnostic {
   std::string message;
   /// Lines that stand below the message, a table for example; none: "".
   std::string details = {};
+  /// An error whose key would change nothing: a spec without it is the same.
+  bool isMeaningless = false;
   /// "spec.toml:3:5: error: batch.micro: found 0, expected ..."
   std::string text() const;
 };

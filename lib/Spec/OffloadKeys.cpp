@@ -83,8 +83,9 @@ public:
     if (!movesAnything(spec))
       for (const char *key : {"offload.window", "offload.host_memory_per_rank"})
         if (given(key))
-          error(key, "means nothing where nothing is offloaded; write "
-                     "offload.optimizer = true, say, or leave the line out");
+          meaningless(key,
+                      "means nothing where nothing is offloaded; write "
+                      "offload.optimizer = true, say, or leave the line out");
     if (spec.offload.optimizer && keepsNothing())
       error("offload.optimizer",
             "has nothing to move: " + quote(spec.optimizer.kind) +

@@ -15,8 +15,9 @@ public:
     for (const char *key : {"context.method", "context.layout"})
       if (given(key) && sound({"shard.sequence", "mesh.axes"}) &&
           axesOf("sequence").empty())
-        error(key, "has no meaning where no axis splits the sequence; write "
-                   "shard.sequence = [\"cp\"], say, or leave the line out");
+        meaningless(key,
+                    "has no meaning where no axis splits the sequence; write "
+                    "shard.sequence = [\"cp\"], say, or leave the line out");
     if (sound({"shard.sequence", "mesh.axes", "context.method"}) &&
         spec.splits("sequence")) {
       checkContextTable();
@@ -73,14 +74,15 @@ private:
   void checkBalance() {
     if (given("experts.balance_coefficient") &&
         spec.experts.balance == Balance::none)
-      error("experts.balance_coefficient",
-            "has no meaning with experts.balance = \"none\"; leave one of the "
-            "lines out");
+      meaningless(
+          "experts.balance_coefficient",
+          "has no meaning with experts.balance = \"none\"; leave one of the "
+          "lines out");
     if (given("experts.group") && spec.experts.balance == Balance::none &&
         !spec.experts.capacity && sound({"experts.capacity"}))
-      error("experts.group",
-            "has no meaning with experts.balance = \"none\" and without "
-            "experts.capacity; leave the line out");
+      meaningless("experts.group",
+                  "has no meaning with experts.balance = \"none\" and without "
+                  "experts.capacity; leave the line out");
   }
 
   /// The number of sequences that groups divide, with its name: a rank must see
@@ -124,11 +126,12 @@ private:
       return;
     for (const char *key : {"experts.exchange", "experts.bound"})
       if (given(key) && axesOf("experts").empty())
-        error(key, "has no meaning where no axis splits experts; write "
-                   "shard.experts = [\"ep\"], say, or leave the line out");
+        meaningless(key,
+                    "has no meaning where no axis splits experts; write "
+                    "shard.experts = [\"ep\"], say, or leave the line out");
     if (given("experts.bound") && spec.experts.exchange == Exchange::gathered)
-      error("experts.bound", "has no meaning where tokens are gathered "
-                             "(experts.exchange); leave the line out");
+      meaningless("experts.bound", "has no meaning where tokens are gathered "
+                                   "(experts.exchange); leave the line out");
   }
 
   void checkRing() {
@@ -184,31 +187,33 @@ private:
                       "axis like \"pp=2\", or leave the line out";
     for (const char *key : {"pipeline.virtual_stages", "pipeline.layers"})
       if (given(key))
-        error(key, how + 1);
+        meaningless(key, how + 1);
     const std::string &schedule = spec.pipeline.schedule;
     if (sound({"pipeline.schedule"}) && schedule != "1f1b" &&
         schedule != "gpipe")
-      error("pipeline.schedule",
-            quote(schedule) + how +
-                ". \"1f1b\" and \"gpipe\" order the microbatches of one stage");
+      meaningless(
+          "pipeline.schedule",
+          quote(schedule) + how +
+              ". \"1f1b\" and \"gpipe\" order the microbatches of one stage");
   }
 
   void checkZero() {
     if (spec.zero.stage != 3 && given("zero.gathered"))
-      error("zero.gathered", "has no meaning in stage " +
-                                 std::to_string(spec.zero.stage) +
-                                 "; weights are gathered in stage 3 only");
+      meaningless("zero.gathered",
+                  "has no meaning in stage " + std::to_string(spec.zero.stage) +
+                      "; weights are gathered in stage 3 only");
     if (spec.zero.stage < 2 && given("zero.reduce"))
-      error("zero.reduce", "has no meaning in stage " +
-                               std::to_string(spec.zero.stage) +
-                               ", where gradients are reduced once a step; "
-                               "write zero.stage = 2 or 3, or leave the line "
-                               "out");
+      meaningless("zero.reduce",
+                  "has no meaning in stage " + std::to_string(spec.zero.stage) +
+                      ", where gradients are reduced once a step; "
+                      "write zero.stage = 2 or 3, or leave the line "
+                      "out");
     checkWeightsOfZero();
     checkGradientsOfZero();
     if (spec.zero.stage == 0 && given("zero.axes"))
-      error("zero.axes", "has no meaning in stage 0; write zero.stage = 1, 2 "
-                         "or 3, or leave the line out");
+      meaningless("zero.axes",
+                  "has no meaning in stage 0; write zero.stage = 1, 2 "
+                  "or 3, or leave the line out");
     if (spec.zero.stage > 0 && sound({"shard.batch"}))
       checkAxesOfState();
     if (spec.zero.stage == 3 && !spec.zero.inner.empty())
@@ -219,9 +224,9 @@ private:
   void checkWeightsOfZero() {
     const Zero &zero = spec.zero;
     if (zero.stage != 3 && given("zero.weights"))
-      error("zero.weights", "has no meaning in stage " +
-                                std::to_string(zero.stage) +
-                                "; weights are gathered in stage 3 only");
+      meaningless("zero.weights", "has no meaning in stage " +
+                                      std::to_string(zero.stage) +
+                                      "; weights are gathered in stage 3 only");
     if (!spec.fp8 || zero.weights == WeightType::compute)
       return;
     if (zero.weights == WeightType::int8)
@@ -239,9 +244,10 @@ private:
     const Overlap &overlap = spec.overlap;
     if (overlap.matmul == When::never) {
       if (given("overlap.chunks"))
-        error("overlap.chunks",
-              "has no meaning with overlap.matmul \"never\"; write \"auto\" "
-              "there, or leave the line out");
+        meaningless(
+            "overlap.chunks",
+            "has no meaning with overlap.matmul \"never\"; write \"auto\" "
+            "there, or leave the line out");
     } else if (overlap.collectives == When::never) {
       error("overlap.matmul",
             "found " + quote(wordOf(overlap.matmul)) +
@@ -253,14 +259,16 @@ private:
 
   void checkGradientsOfZero() {
     if (spec.zero.stage == 0 && given("zero.gradients"))
-      error("zero.gradients",
-            "has no meaning in stage 0, where gradients are all_reduced as "
-            "they are; write zero.stage = 1, 2 or 3, or leave the line out");
+      meaningless(
+          "zero.gradients",
+          "has no meaning in stage 0, where gradients are all_reduced as "
+          "they are; write zero.stage = 1, 2 or 3, or leave the line out");
     if (spec.zero.gradients == GradientType::precision)
       for (const char *key : {"zero.gradient_block", "zero.gradient_error"})
         if (given(key))
-          error(key, "has no meaning with zero.gradients \"precision\"; write "
-                     "\"int8\" or \"int4\" there, or leave the line out");
+          meaningless(key,
+                      "has no meaning with zero.gradients \"precision\"; write "
+                      "\"int8\" or \"int4\" there, or leave the line out");
   }
 
   /// Of the axes that a weight is stored over, it is gathered over some for

@@ -69,9 +69,9 @@ private:
           foreign.insert(setting.name);
     for (const std::string &name : foreign)
       if (given(("optimizer." + name).c_str()))
-        error("optimizer." + name, "has no meaning for optimizer.kind " +
-                                       quote(chosen.kind) + ", which takes " +
-                                       takes + "; leave the line out");
+        meaningless("optimizer." + name,
+                    "has no meaning for optimizer.kind " + quote(chosen.kind) +
+                        ", which takes " + takes + "; leave the line out");
     for (const OptimizerGroup &group : spec.optimizer.groups)
       if (group.weightDecay != 1 &&
           spec.optimizer.settings[optimizer::weightDecay] == 0)
@@ -82,9 +82,10 @@ private:
     const optimizer::Setting *lacking =
         chosen.findLacking(spec.optimizer.settings);
     if (lacking && !broken.contains(std::string("optimizer.") + lacking->needs))
-      error(std::string("optimizer.") + lacking->name,
-            std::string("means nothing without optimizer.") + lacking->needs +
-                ", which is 0; give that one, or leave this one out");
+      meaningless(std::string("optimizer.") + lacking->name,
+                  std::string("means nothing without optimizer.") +
+                      lacking->needs +
+                      ", which is 0; give that one, or leave this one out");
   }
 
   void checkTarget() {

@@ -16,11 +16,8 @@ std::string keyOf(const std::string &setting) {
 std::string whyMeaningless(const std::string &key,
                            const Diagnostics &diagnostics) {
   for (const Diagnostic &one : diagnostics)
-    for (const char *phrase : {"has no meaning", "means nothing"})
-      if (one.severity == Severity::error &&
-          one.message.starts_with(key + ": ") &&
-          one.message.find(phrase) != std::string::npos)
-        return one.message;
+    if (one.isMeaningless && one.message.starts_with(key + ": "))
+      return one.message;
   return "";
 }
 } // namespace
