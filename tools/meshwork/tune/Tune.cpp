@@ -46,11 +46,13 @@ public:
   }
 
 private:
-  /// What the first search compiled, the second one finds in the cache.
+  /// What the first search compiled, the second one finds in the cache. A CPU's
+  /// memory is the host's.
   Found find(uint32_t ranks) {
     bool isTried = options.offload == Offload::always;
     Found found = find(ranks, isTried);
     bool mayHelp = options.offload == Offload::automatic &&
+                   specs.device() != spec::Device::cpu &&
                    found.rows.empty() && found.nearest && !found.isInterrupted;
     return mayHelp ? find(ranks, true) : found;
   }
