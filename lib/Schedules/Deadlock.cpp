@@ -1,6 +1,7 @@
 #include "lib/Schedules/Deadlock.h"
 
 #include "lib/Plan/Circle.h"
+#include "lib/Schedules/CostFile.h"
 #include "lib/Schedules/Csv.h"
 #include "lib/Schedules/Live.h"
 #include "lib/Schedules/Waits.h"
@@ -90,7 +91,7 @@ absl::Status checkDeadlock(const Table &table, const Index &index,
               {.inOrder = options.transfersInOrder,
                .reuse = true,
                .copies = std::max(options.copies, 0)});
-  std::vector<double> times = waits.times();
+  std::vector<double> times = waits.times(unitCosts(table.rankOf.size()));
   if (std::find(times.begin(), times.end(), Waits::never) == times.end())
     return absl::OkStatus();
   std::vector<bool> open(times.size());

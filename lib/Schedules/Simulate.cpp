@@ -114,8 +114,8 @@ absl::StatusOr<Timeline> simulate(const Table &table, const Costs &costs) {
       !status.ok())
     return status;
   Index index(table);
-  Waits waits(table, index, {.costs = &costs});
-  std::vector<double> times = waits.times();
+  Waits waits(table, index, {});
+  std::vector<double> times = waits.times(costs);
   if (std::find(times.begin(), times.end(), Waits::never) != times.end())
     return absl::InvalidArgumentError(
         "the table cannot run to its end: ranks wait for one another, or for "
@@ -129,6 +129,31 @@ absl::StatusOr<Timeline> simulate(const Table &table, const Costs &costs) {
       !std::isfinite(timeline.bubbleFraction))
     return absl::InvalidArgumentError("the costs add up to no finite time");
   return timeline;
+}
+
+struct Makespan::Graph {
+  const Table &table;
+  Index index{table};
+  Waits waits{table, index, {}};
+};
+
+Makespan::Makespan(const Table &table) : graph(new Graph{table}) {}
+Makespan::~Makespan() = default;
+
+double Makespan::of(const Costs &costs) const {
+  std::vector<double> times = graph->waits.times(costs);
+  return times.empty() ? 0 : *std::max_element(times.begin(), times.end());
+}
+
+double Makespan::busiest(const Costs &costs) const {
+  double most = 0;
+  for (const std::vector<Action> &rank : graph->table.ranks) {
+    double busy = 0;
+    for (const Action &action : rank)
+      busy += workTime(costs, action.kind, static_cast<size_t>(action.stage));
+    most = std::max(most, busy);
+  }
+  return most;
 }
 
 } // namespace meshwork::schedules

@@ -6,6 +6,7 @@
 
 #include "absl/status/statusor.h"
 
+#include <memory>
 #include <vector>
 
 namespace meshwork::schedules {
@@ -43,6 +44,22 @@ struct Timeline {
 /// error where the table cannot run to its end (judge says why) or the costs do
 /// not fit it.
 absl::StatusOr<Timeline> simulate(const Table &table, const Costs &costs);
+
+/// Of one table with many costs: what waits for what is found once.
+class Makespan {
+public:
+  /// `table` is one that simulate() took, and lives as long.
+  explicit Makespan(const Table &table);
+  ~Makespan();
+  /// As simulate() tells, of costs that fit the table.
+  double of(const Costs &costs) const;
+  /// What the rank with most work computes in all.
+  double busiest(const Costs &costs) const;
+
+private:
+  struct Graph;
+  std::unique_ptr<Graph> graph;
+};
 
 } // namespace meshwork::schedules
 

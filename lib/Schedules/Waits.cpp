@@ -5,17 +5,17 @@
 #include <algorithm>
 
 namespace meshwork::schedules {
-namespace {
 
-double edgeTime(const Costs *costs, const Table &table, int32_t one,
-                int32_t other) {
-  auto low = static_cast<size_t>(std::min(one, other));
-  return costs && table.rankOf[low] != table.rankOf[low + 1]
-             ? costs->transfer[low]
-             : 0;
+static double timeOf(const Costs &costs, int32_t edge) {
+  return edge == Waits::noEdge ? 0 : costs.transfer[static_cast<size_t>(edge)];
 }
 
-} // namespace
+/// What stays on a rank takes no time.
+int32_t Waits::edgeBetween(int32_t one, int32_t other) const {
+  int32_t low = std::min(one, other);
+  auto at = static_cast<size_t>(low);
+  return table.rankOf[at] != table.rankOf[at + 1] ? low : noEdge;
+}
 
 Waits::Waits(const Table &table, const Index &index, const Options &options)
     : table(table), index(index), options(options) {
@@ -60,37 +60,27 @@ void Waits::addOrder(size_t rank) {
   for (size_t i = 0; i < actions.size(); i = endOfGroup(actions, i)) {
     uint32_t action = index.number(rank, i);
     if (before != Index::none)
-      add(before, reached(action), Why::order);
+      add(before, {reached(action)});
     before = isCompute(actions[i].kind) ? ended(action) : reached(action);
     if (options.inOrder)
-      add(reached(action), started(action), Why::order);
+      add(reached(action), {started(action)});
     if (!options.inOrder || !isTransfer(actions[i].kind))
       continue;
     if (transfer != Index::none)
-      add(transfer, started(action), Why::order);
+      add(transfer, {started(action)});
     transfer = ended(action);
   }
 }
 
 void Waits::addGroup(size_t rank, size_t begin, size_t end) {
-  double work = 0, longest = 0;
   for (size_t i = begin; i < end; ++i) {
-    const Action &action = table.ranks[rank][i];
     uint32_t number = index.number(rank, i);
-    if (options.costs)
-      work += workTime(*options.costs, action.kind,
-                       static_cast<size_t>(action.stage));
     addInputs(number);
-    if (!isTransfer(action.kind))
-      continue;
-    addMatch(number);
-    int32_t peer = edgeOf(action).peerStage;
-    if (peer >= 0 && peer < static_cast<int64_t>(table.rankOf.size()))
-      longest =
-          std::max(longest, edgeTime(options.costs, table, action.stage, peer));
+    if (isTransfer(table.ranks[rank][i].kind))
+      addMatch(number);
   }
   uint32_t number = index.number(rank, begin);
-  add(started(number), ended(number), Why::order, work + longest);
+  add(started(number), {ended(number), Why::order, /*isWork=*/true});
 }
 
 void Waits::addInputs(uint32_t number) {
@@ -104,24 +94,24 @@ void Waits::addInputs(uint32_t number) {
   case Kind::forward:
     if (stage > 0)
       addInput(number, find(Kind::forward, stage - 1), Kind::recvForward,
-               edgeTime(options.costs, table, stage - 1, stage));
+               edgeBetween(stage - 1, stage));
     break;
   case Kind::backward:
   case Kind::inputGrad:
-    addInput(number, find(Kind::forward, stage), Kind::forward, 0);
+    addInput(number, find(Kind::forward, stage), Kind::forward, noEdge);
     if (stage < last)
       addInput(number, index.findGradient(stage + 1, microbatch),
-               Kind::recvBackward,
-               edgeTime(options.costs, table, stage, stage + 1));
+               Kind::recvBackward, edgeBetween(stage, stage + 1));
     break;
   case Kind::weightGrad:
-    addInput(number, find(Kind::inputGrad, stage), Kind::forward, 0);
+    addInput(number, find(Kind::inputGrad, stage), Kind::forward, noEdge);
     break;
   case Kind::sendForward:
-    addInput(number, find(Kind::forward, stage), Kind::forward, 0);
+    addInput(number, find(Kind::forward, stage), Kind::forward, noEdge);
     break;
   case Kind::sendBackward:
-    addInput(number, index.findGradient(stage, microbatch), Kind::forward, 0);
+    addInput(number, index.findGradient(stage, microbatch), Kind::forward,
+             noEdge);
     break;
   default:
     break;
@@ -131,19 +121,19 @@ void Waits::addInputs(uint32_t number) {
 /// The result of `from`, which on another rank is what the action `receives`
 /// brings, in a table that has transfers.
 void Waits::addInput(uint32_t action, uint32_t from, Kind receives,
-                     double time) {
+                     int32_t edge) {
   if (from != Index::none && index.hasTransfers() &&
       index.rankOf(from) != index.rankOf(action)) {
     Action to = index.action(action);
     from = index.find(receives, to.stage, to.microbatch);
-    time = 0;
+    edge = noEdge;
   }
   // Without it the action never runs.
   uint32_t to = reached(action);
   if (from == Index::none)
-    add(to, to, Why::data);
+    add(to, {to, Why::data});
   else
-    add(ended(from), to, Why::data, time);
+    add(ended(from), {to, Why::data, /*isWork=*/false, edge});
 }
 
 void Waits::addMatch(uint32_t number) {
@@ -151,24 +141,24 @@ void Waits::addMatch(uint32_t number) {
   Edge edge = edgeOf(action);
   uint32_t peer = index.find(edge.peerKind, edge.peerStage, action.microbatch);
   if (peer == Index::none)
-    add(ended(number), ended(number), Why::matched);
+    add(ended(number), {ended(number), Why::matched});
   else
-    add(started(peer), ended(number), Why::matched,
-        edgeTime(options.costs, table, action.stage, edge.peerStage));
+    add(started(peer), {ended(number), Why::matched, /*isWork=*/false,
+                        edgeBetween(action.stage, edge.peerStage)});
 }
 
 /// Work that stands before is done anyway.
 void Waits::addReuse(const Reuse &reuse) {
   bool early = groupOf[reuse.release] < groupOf[reuse.take];
   if (!early || isTransfer(index.action(reuse.release).kind))
-    add(ended(reuse.release), reached(reuse.take), Why::copy);
+    add(ended(reuse.release), {reached(reuse.take), Why::copy});
 }
 
-void Waits::add(uint32_t from, uint32_t to, Why why, double time) {
+void Waits::add(uint32_t from, const Wait &wait) {
   if (next.empty())
     ++first[from + 1];
   else
-    waits[next[from]++] = {to, why, time};
+    waits[next[from]++] = wait;
 }
 
 void Waits::makeRoom() {
@@ -178,7 +168,26 @@ void Waits::makeRoom() {
   next.assign(first.begin(), first.end() - 1);
 }
 
-std::vector<double> Waits::times() const {
+/// Of what starts together: its work, and the longest of its transfers.
+std::vector<double> Waits::workTimes(const Costs &costs) const {
+  std::vector<double> work(numGroups, 0), longest(numGroups, 0);
+  for (uint32_t number = 0; number < index.size(); ++number) {
+    const Action &action = index.action(number);
+    uint32_t group = groupOf[number];
+    work[group] +=
+        workTime(costs, action.kind, static_cast<size_t>(action.stage));
+    int32_t peer = isTransfer(action.kind) ? edgeOf(action).peerStage : -1;
+    if (peer >= 0 && peer < static_cast<int64_t>(table.rankOf.size()))
+      longest[group] = std::max(longest[group],
+                                timeOf(costs, edgeBetween(action.stage, peer)));
+  }
+  for (uint32_t group = 0; group < numGroups; ++group)
+    work[group] += longest[group];
+  return work;
+}
+
+std::vector<double> Waits::times(const Costs &costs) const {
+  std::vector<double> work = workTimes(costs);
   std::vector<uint32_t> missing(size(), 0), ready;
   for (const Wait &wait : waits)
     ++missing[wait.to];
@@ -190,7 +199,9 @@ std::vector<double> Waits::times() const {
     uint32_t node = ready.back();
     ready.pop_back();
     for (const Wait *wait = begin(node); wait != end(node); ++wait) {
-      when[wait->to] = std::max(when[wait->to], when[node] + wait->time);
+      double time = timeOf(costs, wait->edge) +
+                    (wait->isWork ? work[node % numGroups] : 0);
+      when[wait->to] = std::max(when[wait->to], when[node] + time);
       if (--missing[wait->to] == 0)
         ready.push_back(wait->to);
     }

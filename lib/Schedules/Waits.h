@@ -27,14 +27,16 @@ enum class Why : uint8_t {
 
 class Waits {
 public:
+  /// It takes the time of the edge between two stages, or of what starts
+  /// together, or none.
   struct Wait {
     uint32_t to = 0;
     Why why = Why::order;
-    double time = 0; // from the one to the other
+    bool isWork = false;
+    int32_t edge = noEdge; // the lower stage
   };
+  static constexpr int32_t noEdge = -1;
   struct Options {
-    /// Null: everything takes no time.
-    const Costs *costs = nullptr;
     /// Whether transfers complete in the order of their rank.
     bool inOrder = false;
     /// Whether copies of buffers are used again, and how many of each kind and
@@ -62,10 +64,10 @@ public:
   const Wait *end(uint32_t node) const {
     return waits.data() + first[node + 1];
   }
-  /// When each node is reached at the earliest; `never` for what waits for
-  /// ever.
+  /// When each node is reached at the earliest, if actions take `costs`;
+  /// `never` for what waits for ever.
   static constexpr double never = -1;
-  std::vector<double> times() const;
+  std::vector<double> times(const Costs &costs) const;
 
 private:
   void findGroups();
@@ -74,11 +76,13 @@ private:
   void addOrder(size_t rank);
   void addGroup(size_t rank, size_t begin, size_t end);
   void addInputs(uint32_t action);
-  void addInput(uint32_t action, uint32_t from, Kind receives, double time);
+  void addInput(uint32_t action, uint32_t from, Kind receives, int32_t edge);
   void addMatch(uint32_t action);
   void addReuse(const Reuse &reuse);
-  void add(uint32_t from, uint32_t to, Why why, double time = 0);
+  void add(uint32_t from, const Wait &wait);
   void makeRoom();
+  int32_t edgeBetween(int32_t one, int32_t other) const;
+  std::vector<double> workTimes(const Costs &costs) const;
 
   const Table &table;
   const Index &index;

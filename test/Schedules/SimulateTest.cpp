@@ -1,5 +1,7 @@
 #include "lib/Schedules/Simulate.h"
 #include "lib/Schedules/Csv.h"
+#include "lib/Schedules/Generate.h"
+#include "lib/Schedules/Lower.h"
 #include "test/Schedules/Cases.h"
 
 #include "gmock/gmock.h"
@@ -94,6 +96,29 @@ TEST(Simulate, stagesOfOneRankAreCountedApart) {
   EXPECT_EQ(timeline.ranks[0].liveMicrobatches, 4);
   EXPECT_EQ(timeline.stages[0].liveMicrobatches, 2);
   EXPECT_EQ(timeline.stages[1].busy, 14);
+}
+
+// One graph for several costs, with and without transfers, tells the same bits.
+TEST(Simulate, makespanOfManyCosts) {
+  for (std::string name : {"1f1b", "interleaved-1f1b", "zb-h1", "dualpipe-v"}) {
+    absl::StatusOr<Table> made =
+        generate({.name = name, .ranks = 4, .microbatches = 9});
+    ASSERT_TRUE(made.ok()) << made.status();
+    for (const Table &table : {*made, *lower(*made)}) {
+      Makespan makespan(table);
+      for (double scale : {1.0, 0.3, 7.0}) {
+        Costs costs =
+            evenCosts(table.rankOf.size(), 1.1 * scale, 0.9, 0.7, 0.1 / scale);
+        costs.forward.back() *= 1.5;
+        Timeline timeline = simulated(table, costs);
+        EXPECT_EQ(makespan.of(costs), timeline.makespan) << name;
+        double busiest = 0;
+        for (const Timeline::Work &rank : timeline.ranks)
+          busiest = std::max(busiest, rank.busy);
+        EXPECT_EQ(makespan.busiest(costs), busiest) << name;
+      }
+    }
+  }
 }
 
 TEST(Simulate, refusesWhatItCannotRun) {

@@ -61,13 +61,6 @@ void Tables::shareLayers(BalancedTable &table) const {
   table.fewestLayers = *std::min_element(ofRank.begin(), ofRank.end());
 }
 
-static double busiestOf(const schedules::Timeline &timeline) {
-  double busiest = 0;
-  for (const schedules::Timeline::Work &rank : timeline.ranks)
-    busiest = std::max(busiest, rank.busy);
-  return busiest;
-}
-
 double mostCopies(const BalancedTable &table, size_t rank,
                   const std::vector<int64_t> &layers) {
   std::vector<int32_t> alive(layers.size(), 0); // microbatches of each stage
@@ -119,11 +112,13 @@ static void addCopies(BalancedTable &table) {
 static void timeUnits(BalancedTable &table) {
   std::vector<double> one(table.table.rankOf.size(), 1),
       two(one.size(), table.splitsBackward ? 0 : 2), none(one.size(), 0);
-  auto timeline = schedules::simulate(table.table, {one, one, one, none, two});
+  schedules::Costs units{one, one, one, none, two};
+  auto timeline = schedules::simulate(table.table, units);
   if (!timeline.ok())
     return;
+  table.run.emplace(table.table);
   table.makespan = timeline->makespan;
-  table.busiest = busiestOf(*timeline);
+  table.busiest = table.run->busiest(units);
 }
 
 std::unique_ptr<BalancedTable> Tables::make(const Choice &choice,
@@ -186,10 +181,10 @@ const StepTable *Tables::of(const Choice &choice, uint32_t microbatches) {
 
 /// Each microbatch more takes the busiest rank as long as any before it.
 double leastSeconds(const StepTable &table, const schedules::Costs &costs) {
-  auto timeline = schedules::simulate(table.of.table, costs);
-  return timeline.ok() ? secondsWith(table.of, table.left, timeline->makespan,
-                                     busiestOf(*timeline))
-                       : 0;
+  const auto &run = table.of.run;
+  return run ? secondsWith(table.of, table.left, run->of(costs),
+                           run->busiest(costs))
+             : 0;
 }
 
 } // namespace meshwork::tune

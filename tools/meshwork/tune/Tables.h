@@ -1,6 +1,7 @@
 // Action tables of schedules, made once, and what they tell of any layout.
 #pragma once
 
+#include "lib/Schedules/Simulate.h"
 #include "lib/Schedules/Table.h"
 #include "tools/meshwork/tune/Choice.h"
 
@@ -33,6 +34,7 @@ struct BalancedTable {
   /// Of actions that take one second, or two for a whole backward pass: of all
   /// of them, and of the busiest rank. 0: they cannot run.
   double makespan = 0, busiest = 0;
+  std::optional<schedules::Makespan> run; // nothing: they cannot
 };
 
 /// Layers times their copies, of a rank at its peak, if stages have `layers`.
