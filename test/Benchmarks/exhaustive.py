@@ -80,23 +80,31 @@ class Space:
     def schedules(self, pp):
         names = ["1f1b", "interleaved-1f1b", "zb-h1", "zb-h2", "zb-v", "dualpipe-v"]
         for name in self.words("pipeline.schedule", names) if pp > 1 else [None]:
-            virtual = 2
-            yield name, virtual if name == "interleaved-1f1b" else None
-            while name == "interleaved-1f1b" and pp * virtual * 2 <= self.model["num_hidden_layers"]:
-                virtual *= 2
+            for virtual in self.virtual_stages(pp) if name == "interleaved-1f1b" else [None]:
                 yield name, virtual
 
+    def virtual_stages(self, pp):
+        layers = self.model["num_hidden_layers"]
+        if layers % pp == 0:
+            return [2, *(virtual for virtual in range(3, layers // pp + 1) if layers % (pp * virtual) == 0)]
+        return [2 ** power for power in range(1, 20) if power == 1 or pp * 2 ** power <= layers]
+
     def specs(self):
-        for pp, dp, ep, cp, tp in self.meshes():
-            for micro in divisors(self.batch // (dp * ep)) if self.batch % (dp * ep) == 0 else [1]:
-                sequences = [False] if tp == 1 or "shard.residual_sequence" in self.fixed else [True, False]
-                contexts = itertools.product(["gathered", "ulysses", "ring"], ["block", "zigzag"]) if cp > 1 else [(None, None)]
-                exchanges = ["gathered", "all_to_all"] if ep > 1 else [None]
-                for sp, context, exchange, zero, schedule, recompute, states in itertools.product(
-                        sequences, list(contexts), exchanges, list(self.zeros(dp * cp, dp * ep * micro == self.batch)),
-                        list(self.schedules(pp)), self.words("recompute.policy", ["none", "selective", "offload", "full"]),
-                        self.words("offload.optimizer", [False, True])):
-                    yield Spec(pp, dp, ep, cp, tp, micro, sp, *context, exchange, *zero, *schedule, recompute, states)
+        for mesh in self.meshes():
+            pp, dp, ep = mesh[:3]
+            cannot_be = pp > self.model["num_hidden_layers"] or self.batch % (dp * ep) != 0
+            yield from itertools.islice(self.specs_of(*mesh), 1 if cannot_be else None)
+
+    def specs_of(self, pp, dp, ep, cp, tp):
+        for micro in divisors(self.batch // (dp * ep)) if self.batch % (dp * ep) == 0 else [1]:
+            sequences = [False] if tp == 1 or "shard.residual_sequence" in self.fixed else [True, False]
+            contexts = itertools.product(["gathered", "ulysses", "ring"], ["block", "zigzag"]) if cp > 1 else [(None, None)]
+            exchanges = ["gathered", "all_to_all"] if ep > 1 else [None]
+            for sp, context, exchange, zero, schedule, recompute, states in itertools.product(
+                    sequences, list(contexts), exchanges, list(self.zeros(dp * cp, dp * ep * micro == self.batch)),
+                    list(self.schedules(pp)), self.words("recompute.policy", ["none", "selective", "offload", "full"]),
+                    self.words("offload.optimizer", [False, True])):
+                yield Spec(pp, dp, ep, cp, tp, micro, sp, *context, exchange, *zero, *schedule, recompute, states)
 
     def settings(self, spec):
         axes = [f"{axis}={size}" for axis, size in zip(("pp", "dp", "ep", "cp", "tp"), spec) if size > 1]

@@ -26,12 +26,15 @@ std::vector<uint32_t> divisorsOf(uint32_t number) {
 
 bool isPowerOfTwo(uint32_t number) { return (number & (number - 1)) == 0; }
 
-/// Of each rank of a pipeline: those that share the layers equally, and powers
-/// of two. Two where there are too few layers, so that somebody refuses them.
+/// Of each rank of a pipeline: two, and all that share the layers equally.
+/// Where none does, powers of two. Two also where there are too few layers, so
+/// that somebody refuses them.
 std::vector<uint32_t> virtualStages(uint32_t ranks, int64_t layers) {
   std::vector<uint32_t> numbers = {2};
+  bool isAnyEqual = layers % ranks == 0;
   for (uint32_t number = 3; int64_t{ranks} * number <= layers; ++number)
-    if (isPowerOfTwo(number) || layers % (int64_t{ranks} * number) == 0)
+    if (isAnyEqual ? layers % (int64_t{ranks} * number) == 0
+                   : isPowerOfTwo(number))
       numbers.push_back(number);
   return numbers;
 }
@@ -295,8 +298,8 @@ std::vector<std::string> Space::leftOut() {
       "zero.axes but dp and cp, and lists of zero.gathered; zero.reduce "
       "\"step\" in stage 2, which is stage 1",
       "pipeline.schedule \"gpipe\" (as 1f1b, with more memory), \"auto\" and "
-      "tables; virtual stages that share the layers unequally, but powers of "
-      "two; "
+      "tables; three or more virtual stages that share the layers unequally, "
+      "where some share them equally; "
       "pipeline.layers but \"auto\"",
       "recompute.policy \"auto\", offload.activations \"auto\"; the host's "
       "memory where a spec fits without it (but with --offload always), and "
