@@ -19,7 +19,7 @@ import cases
 import searches
 
 RANKS, BATCH, GOAL = 4, {"global": 16, "sequence": 128}, 1.1
-MODELS = ("llama-tiny", "gpt2-tiny", "llama-30m")
+MODELS = ("llama-tiny", "gpt2-tiny", "quickstart-llama")
 AXES = ("dp", "tp", "pp", "cp")
 
 
