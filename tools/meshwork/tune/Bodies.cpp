@@ -83,7 +83,7 @@ std::vector<Choice> Bodies::withMoreOnARank(const Choice &body) const {
   return more;
 }
 
-static const char *lessRecomputed(std::string_view policy) {
+static const char *lessRecomputed(Word policy) {
   return policy == "full" || policy == "offload" ? "selective"
          : policy == "selective"                 ? "none"
                                                  : nullptr;

@@ -82,7 +82,6 @@ public:
   }
 
 private:
-  using Word = std::string_view;
   using Key = std::tuple<uint32_t, uint32_t, uint32_t, uint32_t, bool, Word,
                          Word, Word, Word, uint8_t, uint32_t>;
   Key keyOf(const Choice &body, uint32_t microbatches) const;

@@ -65,7 +65,7 @@ double Bound::microbatches(const Choice &choice) const {
 /// are more than one on a rank, or split their backward pass.
 double Bound::ofPipeline(const Choice &choice, double ofMicrobatch) const {
   double many = microbatches(choice), even = many * ofMicrobatch / choice.pp;
-  std::string_view schedule = choice.schedule;
+  Word schedule = choice.schedule;
   if (schedule != "1f1b" && schedule != "gpipe")
     return even;
   return std::max(even, ofMicrobatch * timesOfPipeline(many, choice.pp));

@@ -2,29 +2,29 @@
 // spec, and what it is called in a table.
 #pragma once
 
+#include "tools/meshwork/tune/Word.h"
+
 #include <cstdint>
 #include <string>
-#include <string_view>
 #include <utility>
 #include <vector>
 
 namespace meshwork::tune {
 
-/// Words are those of a spec; "" leaves a key out. They live as long as the
-/// Specs that the choice was made with.
+/// Words are those of a spec; "" leaves a key out.
 struct Choice {
   uint32_t pp = 1, dp = 1, ep = 1, cp = 1, tp = 1; // axes, outermost first
   uint32_t micro = 1;         // sequences of a microbatch on a rank
   uint32_t virtualStages = 0; // 0: the schedule's own
   uint8_t zeroStage = 0;
   bool sequenceParallel = false; // shard.residual_sequence = ["tp"]
-  std::string_view gathered;     // zero.gathered
-  std::string_view reduce;       // zero.reduce
-  std::string_view method;       // context.method
-  std::string_view layout;       // context.layout
-  std::string_view exchange;     // experts.exchange
-  std::string_view schedule;     // pipeline.schedule
-  std::string_view recompute;    // recompute.policy
+  Word gathered;                 // zero.gathered
+  Word reduce;                   // zero.reduce
+  Word method;                   // context.method
+  Word layout;                   // context.layout
+  Word exchange;                 // experts.exchange
+  Word schedule;                 // pipeline.schedule
+  Word recompute;                // recompute.policy
   bool offloads = false;         // offload.optimizer
 
   uint64_t ranks() const { return uint64_t{pp} * dp * ep * cp * tp; }

@@ -84,7 +84,7 @@ std::vector<Frontier::Next> Frontier::roots() {
 /// take little time: there what a layer needs once is least for a microbatch.
 std::vector<Frontier::Next> Frontier::rootSketches() {
   std::vector<Next> all;
-  std::set<std::pair<uint32_t, std::string_view>> seen;
+  std::set<std::pair<uint32_t, Word>> seen;
   for (size_t which : bodies.roots()) {
     const Choice &body = bodies[which].body;
     if (body.zeroStage > 0 || !seen.insert({body.ep, body.recompute}).second)

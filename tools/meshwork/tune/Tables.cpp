@@ -124,7 +124,7 @@ static void timeUnits(BalancedTable &table) {
 std::unique_ptr<BalancedTable> Tables::make(const Choice &choice,
                                             uint32_t microbatches) const {
   absl::StatusOr<schedules::Table> table = schedules::generate(
-      {.name = std::string(choice.schedule),
+      {.name = std::string(choice.schedule.text()),
        .ranks = static_cast<int32_t>(choice.pp),
        .microbatches = static_cast<int32_t>(microbatches),
        .virtualStages = static_cast<int32_t>(choice.virtualStages)});
@@ -142,7 +142,7 @@ std::unique_ptr<BalancedTable> Tables::make(const Choice &choice,
 
 uint64_t stagesOf(const Choice &choice) {
   for (const schedules::NamedSchedule &named : schedules::namedSchedules())
-    if (named.name == choice.schedule)
+    if (named.name == choice.schedule.text())
       return uint64_t{choice.pp} *
              (choice.virtualStages > 0
                   ? choice.virtualStages

@@ -73,7 +73,7 @@ private:
   void shareLayers(BalancedTable &table) const;
   const BalancedTable *balanced(const Choice &choice, uint32_t microbatches);
 
-  using Key = std::tuple<std::string_view, uint32_t, uint32_t, uint32_t>;
+  using Key = std::tuple<Word, uint32_t, uint32_t, uint32_t>;
   const std::vector<double> &flops;
   std::map<Key, std::unique_ptr<BalancedTable>> tables; // null: there is none
   std::map<Key, std::optional<StepTable>> known;

@@ -52,8 +52,8 @@ private:
     bool isTried = options.offload == Offload::always;
     Found found = find(ranks, isTried);
     bool mayHelp = options.offload == Offload::automatic &&
-                   specs.device() != spec::Device::cpu &&
-                   found.rows.empty() && found.nearest && !found.isInterrupted;
+                   specs.device() != spec::Device::cpu && found.rows.empty() &&
+                   found.nearest && !found.isInterrupted;
     return mayHelp ? find(ranks, true) : found;
   }
 

@@ -42,8 +42,8 @@ double WaitGrowth::least(const Kinds &kinds, uint32_t axis, const Side &from,
   return least;
 }
 
-double WaitGrowth::ofAxis(uint32_t axis, std::string_view method,
-                          const Side &from, const Side &to) {
+double WaitGrowth::ofAxis(uint32_t axis, Word method, const Side &from,
+                          const Side &to) {
   auto [at, isNew] = known.try_emplace({axis, method, from, to}, 0);
   if (isNew)
     at->second = least(

@@ -52,11 +52,10 @@ private:
                    double bytes, uint32_t axis) const;
   double least(const Kinds &kinds, uint32_t axis, const Side &from,
                const Side &to) const;
-  double ofAxis(uint32_t axis, std::string_view method, const Side &from,
-                const Side &to);
+  double ofAxis(uint32_t axis, Word method, const Side &from, const Side &to);
 
   const cost::Machine machine;
-  std::map<std::tuple<uint32_t, std::string_view, Side, Side>, double> known;
+  std::map<std::tuple<uint32_t, Word, Side, Side>, double> known;
 };
 
 } // namespace meshwork::tune
