@@ -11,6 +11,7 @@ import argparse
 import itertools
 import json
 import pathlib
+import re
 import statistics
 import subprocess
 import tempfile
@@ -42,6 +43,13 @@ class Bench:
         if done.returncode != 0:
             raise RuntimeError(f"{tool} {' '.join(map(str, arguments))}: {done.stderr[-800:]}")
         return done.stdout
+
+    def measure_machine(self):
+        """All ranks share its cores: they are one node."""
+        self.run("meshwork-run", "--measure-machine", self.machine)
+        text, changed = re.subn(r"(?m)^ranks_per_node = \d+", f"ranks_per_node = {RANKS}", self.machine.read_text())
+        assert changed == 1, text
+        self.machine.write_text(text)
 
     def tune(self, model, mesh):
         """The best for a mesh, or for all: name, milliseconds by estimate, and a plan. None where no plan may be so."""
@@ -94,7 +102,7 @@ def main():
     options = parser.parse_args()
     with tempfile.TemporaryDirectory() as folder:
         bench = Bench(options, folder)
-        bench.run("meshwork-run", "--measure-machine", bench.machine)
+        bench.measure_machine()
         results = {model: compare(bench, model) for model in options.model or MODELS}
     if options.output:
         options.output.write_text(json.dumps(results, indent=1) + "\n")
