@@ -54,10 +54,8 @@ public:
   /// On a channel it is hidden until it is waited for, unless moving the data
   /// takes the cores that compute.
   Span start(Move move) {
-    if (move.channel == 0 || move.takesCores) {
-      exposures[move.over] += move.seconds;
-      return compute(move.seconds, move.runs);
-    }
+    if (move.channel == 0 || move.takesCores)
+      return moveNow(move);
     sent += host * move.runs;
     time = std::max(time, sent);
     std::vector<Run> &runs = channels[move.channel].runs;
@@ -89,6 +87,17 @@ public:
   const Exposed &exposed() const { return exposures; }
 
 private:
+  /// The rank waits for it, and for adapters that channels use.
+  Span moveNow(const Move &move) {
+    double waited = move.usesAdapters ? std::max(0.0, adaptersFree - time) : 0;
+    exposures[move.over] += waited + move.seconds;
+    time += waited;
+    Span span = compute(move.seconds, move.runs);
+    if (move.usesAdapters)
+      adaptersFree = span.end;
+    return span;
+  }
+
   struct Run {
     double begin, end;
     MovedOver over;

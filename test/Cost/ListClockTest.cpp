@@ -66,6 +66,25 @@ TEST(ListClock, ChannelsTakeTurnsAtSharedAdapters) {
   }
 }
 
+/// What the rank itself moves waits for adapters that channels use, and
+/// channels wait for it.
+TEST(ListClock, TheRankSharesAdaptersWithItsChannels) {
+  for (bool shared : {false, true}) {
+    ListClock clock;
+    clock.start({3, 1, false, /*usesAdapters=*/true, dp});
+    clock.start({2, 0, false, /*usesAdapters=*/shared, tp});
+    EXPECT_EQ(clock.now(), shared ? 5 : 2);
+    EXPECT_EQ(clock.exposed().at(tp), shared ? 5 : 2);
+    clock.wait(1, 1);
+    EXPECT_EQ(clock.now(), shared ? 5 : 3);
+  }
+  ListClock clock;
+  clock.start({2, 0, false, /*usesAdapters=*/true, tp});
+  clock.start({3, 1, false, /*usesAdapters=*/true, dp});
+  clock.wait(1, 1);
+  EXPECT_EQ(clock.now(), 5);
+}
+
 /// The rank begins nothing before the host has sent it.
 TEST(ListClock, TheHostMayBeTheSlowerOne) {
   ListClock clock(0, /*host=*/2);

@@ -282,11 +282,28 @@ class Tune(unittest.TestCase):
             self.assertEqual(done.returncode, shell.USAGE, done.stdout)
             self.assertIn("expected a whole number from 1 to 1048576", done.stderr)
 
-    def slow_machine(self):
+    def test_bounds_know_what_is_fixed(self):
+        """Over slow links gradients in 4 bits and weights in 8 take a fraction of the time: no spec is below its bound."""
+        machine = self.slow_machine(ranks_per_node=2)
+        options = ("--axis", "dp=4", *ASKED_LAYERS, "--within", "100000%")
+        steps = []
+        for fixed in ((), ("zero.gradients=int4", "zero.weights=int8", "precision.gradients=bf16")):
+            found = self.found(*options, *(word for one in fixed for word in ("--fixed", one)), model=LAYERS, machine=machine)
+            self.assertGreater(len(found["best"]), 4)
+            for row in found["best"]:
+                self.assertLessEqual(row["bound_ms"], row["step_ms"], row["name"])
+                self.assertLessEqual(row["bound_bytes"], row["memory_per_rank_bytes"], row["name"])
+            steps.append({row["name"]: row["step_ms"] for row in found["best"]})
+        for name in (name for name in steps[1] if "ZeRO-3" in name):
+            self.assertLess(steps[1][name], 0.6 * steps[0][name], name)
+
+    def slow_machine(self, ranks_per_node=8):
         """A file with h100x8's figures, but a fiftieth of its bandwidth between nodes."""
         text = (shell.ROOT / "examples/machines/h100x8.toml").read_text()
         links = text.index("[link.between_nodes]")
         slow = text[:links] + re.sub(r"\nbandwidth = (\S+)", lambda found: f"\nbandwidth = {float(found[1]) / 50}", text[links:], count=1)
+        slow, changed = re.subn(r"\nranks_per_node = 8", f"\nranks_per_node = {ranks_per_node}", slow)
+        self.assertEqual(changed, 1)
         self.space.write("slow.toml", slow)
         return self.space.path / "slow.toml"
 

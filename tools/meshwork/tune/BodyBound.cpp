@@ -70,13 +70,14 @@ BodyBound::Moved BodyBound::movedOf(const Choice &choice, double layers) const {
       (bound.microbatches(choice) > 1 ? bytesOfSum : bytesOfGradient) *
       parameters;
   if (choice.zeroStage == 0)
-    moved.last = collective(times, layers, Kind::all_reduce, gradients, axes);
+    moved.last =
+        secondsOfSums(times, layers, Kind::all_reduce, gradients, axes);
   else
     (reducesOnce(choice) ? moved.last : moved.backward) =
-        collective(times, layers, Kind::reduce_scatter, gradients, axes);
-  if (choice.zeroStage == 1 || choice.zeroStage == 2)
-    moved.update = collective(
-        times, layers, Kind::all_gather,
+        secondsOfSums(times, layers, Kind::reduce_scatter, gradients, axes);
+  if (choice.zeroStage == 1 || choice.zeroStage == 2) // weights go together
+    moved.update = times.collective(
+        Kind::all_gather,
         bytesOfWeight * parameters / double(times.ranksOf(axes)), axes);
   double gather =
       choice.zeroStage == 3 ? gathers(times, choice, layers, axes) : 0;
@@ -96,16 +97,13 @@ void BodyBound::addStates(const Choice &choice, const cost::Times &times,
     moved.states *= 2;
 }
 
-/// All that a rank has goes in parts, one for each layer at least, but for what
-/// fits a bucket.
-double BodyBound::collective(const cost::Times &times, double layers,
-                             plan::CollectiveKind kind, double bytes,
-                             const std::vector<uint32_t> &axes) const {
-  double whole = kind == plan::CollectiveKind::all_gather
-                     ? bytes * static_cast<double>(times.ranksOf(axes))
-                     : bytes;
+/// All gradients that a rank has go in parts, one for each layer at least, but
+/// for what fits a bucket.
+double BodyBound::secondsOfSums(const cost::Times &times, double layers,
+                                plan::CollectiveKind kind, double bytes,
+                                const std::vector<uint32_t> &axes) const {
   double parts =
-      std::clamp(std::floor(whole / bucketBytes), 1.0, std::max(1.0, layers));
+      std::clamp(std::floor(bytes / bucketBytes), 1.0, std::max(1.0, layers));
   return parts * times.collective(kind, bytes / parts, axes);
 }
 
