@@ -66,15 +66,17 @@ BodyBound::Moved BodyBound::movedOf(const Choice &choice, double layers) const {
     return moved;
   moved.takesCores = times.takesCores(axes);
   parameters /= double{1} * choice.tp * choice.ep;
-  double gradients =
-      (bound.microbatches(choice) > 1 ? bytesOfSum : bytesOfGradient) *
-      parameters;
+  double ofElement =
+      bound.microbatches(choice) > 1 ? bytesOfSum : bytesOfGradient;
+  double parts = partsOfSums(choice, layers, ofElement);
+  auto sums = [&](Kind kind) {
+    return parts * times.collective(kind, ofElement * parameters / parts, axes);
+  };
   if (choice.zeroStage == 0)
-    moved.last =
-        secondsOfSums(times, layers, Kind::all_reduce, gradients, axes);
+    moved.last = sums(Kind::all_reduce);
   else
     (reducesOnce(choice) ? moved.last : moved.backward) =
-        secondsOfSums(times, layers, Kind::reduce_scatter, gradients, axes);
+        sums(Kind::reduce_scatter);
   if (choice.zeroStage == 1 || choice.zeroStage == 2) // weights go together
     moved.update = times.collective(
         Kind::all_gather,
@@ -97,14 +99,23 @@ void BodyBound::addStates(const Choice &choice, const cost::Times &times,
     moved.states *= 2;
 }
 
-/// All gradients that a rank has go in parts, one for each layer at least, but
-/// for what fits a bucket.
-double BodyBound::secondsOfSums(const cost::Times &times, double layers,
-                                plan::CollectiveKind kind, double bytes,
-                                const std::vector<uint32_t> &axes) const {
-  double parts =
-      std::clamp(std::floor(bytes / bucketBytes), 1.0, std::max(1.0, layers));
-  return parts * times.collective(kind, bytes / parts, axes);
+/// In which all gradients of a rank are summed, at least: one for each layer,
+/// where a tensor that fills a bucket goes by itself, and others together.
+double BodyBound::partsOfSums(const Choice &choice, double layers,
+                              double bytesOfElement) const {
+  double large = 0, small = 0, copies = choice.pp > 1 ? layers : 1;
+  for (auto [elements, count] :
+       choice.pp > 1 ? facts.sizesOfLayer : facts.sizes) {
+    double bytes =
+        bytesOfElement * elements / (double{1} * choice.tp * choice.ep);
+    double many = copies * static_cast<double>(count);
+    if (bytes < bucketBytes)
+      small += many * bytes;
+    else
+      large += many;
+  }
+  return std::clamp(large + std::floor(small / bucketBytes), 1.0,
+                    std::max(1.0, layers));
 }
 
 /// Weights before their use: a parameter by itself, or several together where

@@ -117,9 +117,8 @@ private:
                    const StepTable &table) const;
   double updateOfStages(const Choice &choice, const Body &body,
                         const StepTable &table, const Layers &layers) const;
-  double secondsOfSums(const cost::Times &times, double layers,
-                       plan::CollectiveKind kind, double bytes,
-                       const std::vector<uint32_t> &axes) const;
+  double partsOfSums(const Choice &choice, double layers,
+                     double bytesOfElement) const;
   double gathers(const cost::Times &times, const Choice &choice, double layers,
                  const std::vector<uint32_t> &axes) const;
 
