@@ -99,27 +99,38 @@ void BodyBound::addStates(const Choice &choice, const cost::Times &times,
     moved.states *= 2;
 }
 
-/// In which all gradients of a rank are summed, at least: one for each layer,
-/// where a tensor that fills a bucket goes by itself, and others together.
-double BodyBound::partsOfSums(const Choice &choice, double layers,
-                              double bytesOfElement) const {
-  double large = 0, small = 0, copies = choice.pp > 1 ? layers : 1;
+/// Tensors of a rank that fill a bucket each travel alone. Returns bytes of all
+/// others, which travel together.
+template <typename Use>
+double BodyBound::visitAlone(const Choice &choice, double layers,
+                             double bytesOfElement, Use use) const {
+  double together = 0, copies = choice.pp > 1 ? layers : 1;
   for (auto [elements, count] :
        choice.pp > 1 ? facts.sizesOfLayer : facts.sizes) {
     double bytes =
         bytesOfElement * elements / (double{1} * choice.tp * choice.ep);
     double many = copies * static_cast<double>(count);
     if (bytes < bucketBytes)
-      small += many * bytes;
+      together += many * bytes;
     else
-      large += many;
+      use(bytes, many);
   }
-  return std::clamp(large + std::floor(small / bucketBytes), 1.0,
+  return together;
+}
+
+/// In which all gradients of a rank are summed: no more than one counts for a
+/// layer.
+double BodyBound::partsOfSums(const Choice &choice, double layers,
+                              double bytesOfElement) const {
+  double alone = 0;
+  double together =
+      visitAlone(choice, layers, bytesOfElement,
+                 [&](double /*bytes*/, double many) { alone += many; });
+  return std::clamp(alone + std::floor(together / bucketBytes), 1.0,
                     std::max(1.0, layers));
 }
 
-/// Weights before their use: a parameter by itself, or several together where
-/// they fit a bucket.
+/// Weights before their use.
 double BodyBound::gathers(const cost::Times &times, const Choice &choice,
                           double layers,
                           const std::vector<uint32_t> &axes) const {
@@ -128,20 +139,13 @@ double BodyBound::gathers(const cost::Times &times, const Choice &choice,
                             bytes / static_cast<double>(times.ranksOf(axes)),
                             axes);
   };
-  double seconds = 0, small = 0;
-  double copies = choice.pp > 1 ? layers : 1;
-  for (auto [elements, count] :
-       choice.pp > 1 ? facts.sizesOfLayer : facts.sizes) {
-    double bytes =
-        bytesOfWeight * elements / (double{1} * choice.tp * choice.ep);
-    double many = copies * static_cast<double>(count);
-    if (bytes < bucketBytes)
-      small += many * bytes;
-    else
-      seconds += many * secondsOf(bytes);
-  }
-  double buckets = std::max(1.0, std::floor(small / bucketBytes));
-  return seconds + (small > 0 ? buckets * secondsOf(small / buckets) : 0);
+  double seconds = 0;
+  double together =
+      visitAlone(choice, layers, bytesOfWeight, [&](double bytes, double many) {
+        seconds += many * secondsOf(bytes);
+      });
+  double buckets = std::max(1.0, std::floor(together / bucketBytes));
+  return seconds + (together > 0 ? buckets * secondsOf(together / buckets) : 0);
 }
 
 double BodyBound::meanBackward(const Moved &moved, double computing,

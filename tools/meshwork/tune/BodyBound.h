@@ -117,6 +117,9 @@ private:
                    const StepTable &table) const;
   double updateOfStages(const Choice &choice, const Body &body,
                         const StepTable &table, const Layers &layers) const;
+  template <typename Use>
+  double visitAlone(const Choice &choice, double layers, double bytesOfElement,
+                    Use use) const;
   double partsOfSums(const Choice &choice, double layers,
                      double bytesOfElement) const;
   double gathers(const cost::Times &times, const Choice &choice, double layers,
