@@ -42,16 +42,22 @@ bool hasTransfers(const Table &table) {
   });
 }
 
-/// Costs under which no work begins and ends at once, so that times tell the
-/// order of a rank's actions.
+/// Costs under which nothing begins and ends at once, so that times tell the
+/// order of a rank's actions. Transfers take time, too, however little: else a
+/// receive whose other end sends just when its rank turns to its next work
+/// would come before that, and wait for the work before it wherever the other
+/// end is a little earlier. That cost 1.6 % of a step on average (40 random
+/// pipelines with other times than those of the plan, 12 % at most); nothing
+/// with any time from 0.003 to 0.2 of F.
 Costs orderingCosts(const Costs &given, size_t stages) {
+  constexpr double ofTransfer = 1.0 / 32;
   auto all = [&](double time) { return std::vector<double>(stages, time); };
   if (given.forward.empty())
-    return {all(1), all(1), all(1), all(0)};
+    return {all(1), all(1), all(1), all(ofTransfer)};
   Costs costs = given;
   double longest = 0;
   std::vector<double> *kinds[] = {&costs.forward, &costs.inputGrad,
-                                  &costs.weightGrad};
+                                  &costs.weightGrad, &costs.transfer};
   for (const std::vector<double> *times : kinds)
     for (double time : *times)
       longest = std::max(longest, time);
