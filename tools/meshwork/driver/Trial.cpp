@@ -85,10 +85,11 @@ static const pipelines::Phase *phaseNamed(StringRef name) {
   });
 }
 
-LogicalResult runPhase(ModuleOp module, const spec::Spec &spec,
-                       StringRef name) {
+LogicalResult runPhase(ModuleOp module, const spec::Spec &spec, StringRef name,
+                       bool verifies) {
   PassManager passes(module.getContext());
-  pipelines::addPhase(passes, *phaseNamed(name), spec, /*folds=*/true);
+  pipelines::addPhase(passes, *phaseNamed(name), spec, /*folds=*/true,
+                      verifies);
   return passes.run(module);
 }
 

@@ -53,8 +53,9 @@ private:
 mlir::FailureOr<Trial> tryPhases(mlir::ModuleOp module, spec::Spec spec,
                                  llvm::StringRef first);
 
-/// Runs one phase on `module`, as tryPhases() does, and checks what it leaves.
+/// Runs one phase on `module`, as tryPhases() does, and checks what it leaves;
+/// without `verifies` only its sizes.
 mlir::LogicalResult runPhase(mlir::ModuleOp module, const spec::Spec &spec,
-                             llvm::StringRef name);
+                             llvm::StringRef name, bool verifies = true);
 
 } // namespace meshwork::driver

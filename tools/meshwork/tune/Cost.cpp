@@ -18,7 +18,8 @@ using namespace mlir;
 namespace meshwork::tune {
 namespace {
 
-/// As `compile` runs them. What was chosen last may be the plan already.
+/// As `compile --estimate` runs them. What was chosen last may be the plan
+/// already.
 LogicalResult runPhases(driver::Model &model, spec::Spec &spec) {
   driver::FewLayers few;
   for (const pipelines::Phase &phase : pipelines::phases()) {
@@ -34,7 +35,8 @@ LogicalResult runPhases(driver::Model &model, spec::Spec &spec) {
       return success();
     }
     if (!few.run(phase.name, model.module(), spec) &&
-        failed(driver::runPhase(model.module(), spec, phase.name)))
+        failed(driver::runPhase(model.module(), spec, phase.name,
+                                /*verifies=*/false)))
       return failure();
   }
   return success();
@@ -149,12 +151,13 @@ void tell(const explain::WholeStep &whole, Costed &costed) {
 } // namespace
 
 Compiled compileWith(const std::string &text, const spec::Spec &given,
-                     uint32_t ranks) {
+                     uint32_t ranks, const std::set<size_t> &layers) {
   Compiled compiled;
   Costed &costed = compiled.costed;
   spec::Spec spec = given;
   driver::Model model;
-  if (model.readText(text, "the model") != driver::ok)
+  if (model.readOwn(text) != driver::ok ||
+      (!layers.empty() && !keepLayers(model.module(), layers)))
     return compiled;
   MLIRContext *context = model.module()->getContext();
   context->disableMultithreading(); // Other choices have the other cores.

@@ -2,6 +2,7 @@
 #pragma once
 
 #include "lib/Spec/Spec.h"
+#include "mlir/IR/BuiltinOps.h"
 #include "tools/meshwork/tune/Costed.h"
 #include "tools/meshwork/tune/Facts.h"
 #include "tools/meshwork/tune/HostTraffic.h"
@@ -28,11 +29,14 @@ struct Compiled {
   ToHost toHost;                    // of one stage
 };
 /// The same with more of it.
-///   ranks  how many there are beside those of `spec`: the seconds of lists
-///          are those of the slowest, which shares its node with others
+///   ranks   how many there are beside those of `spec`: the seconds of lists
+///           are those of the slowest, which shares its node with others
+///   layers  numbers of those that count; none: all
 Compiled compileWith(const std::string &text, const spec::Spec &spec,
-                     uint32_t ranks);
+                     uint32_t ranks, const std::set<size_t> &layers = {});
 
+/// Cuts all other layers out; whether that can be done.
+bool keepLayers(mlir::ModuleOp module, const std::set<size_t> &layers);
 /// The text with those layers alone; nothing where they cannot be cut out.
 std::optional<std::string> textWith(const std::string &text,
                                     const std::set<size_t> &layers);

@@ -19,14 +19,16 @@ using namespace mlir;
 
 namespace meshwork::tune {
 
+bool keepLayers(ModuleOp module, const std::set<size_t> &layers) {
+  auto loss = transformer::functionOf(module, transformer::StepFunction::loss);
+  return loss && verify::keepLayers(loss, layers);
+}
+
 std::optional<std::string> textWith(const std::string &text,
                                     const std::set<size_t> &layers) {
   driver::Model model;
-  if (model.readText(text, "the model") != driver::ok)
-    return std::nullopt;
-  auto loss =
-      transformer::functionOf(model.module(), transformer::StepFunction::loss);
-  if (!loss || !verify::keepLayers(loss, layers))
+  if (model.readText(text, "the model") != driver::ok ||
+      !keepLayers(model.module(), layers))
     return std::nullopt;
   std::string shallow;
   llvm::raw_string_ostream(shallow) << model.module();

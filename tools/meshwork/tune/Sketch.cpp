@@ -41,8 +41,7 @@ Compiled withStages(const Facts &facts, spec::Spec spec, size_t stages,
   for (size_t i = 0; i < stages * layers; ++i)
     last.insert(static_cast<size_t>(facts.layers) - 1 - i);
   spec.pipeline.fittedLayers.assign(stages, static_cast<int64_t>(layers));
-  std::optional<std::string> text = textWith(facts.text, last);
-  return text ? compileWith(*text, spec, spec.numRanks()) : Compiled();
+  return compileWith(facts.text, spec, spec.numRanks(), last);
 }
 
 Sketch ofPipeline(const Facts &facts, const spec::Spec &spec, size_t stages) {
