@@ -21,8 +21,8 @@ import tempfile
 import cases
 import searches
 
-Spec = collections.namedtuple("Spec", "pp dp ep cp tp micro sp method layout exchange stage gathered reduce schedule virtual recompute "
-                              "states")
+Spec = collections.namedtuple("Spec", "pp dp fsdp ep cp tp micro sp method layout exchange stage gathered reduce schedule virtual "
+                              "recompute states")
 SIZES = {"num_hidden_layers": 12, "hidden_size": 2048, "num_attention_heads": 16, "num_key_value_heads": 8,
          "intermediate_size": 5632, "max_position_embeddings": 4096}
 LLAMA = {**json.loads((cases.ROOT / "examples" / "llama-30m.json").read_text()), **SIZES}
@@ -44,9 +44,11 @@ SPACES = {
     "states": (LLAMA, 4, 8, {"pp": 1, "cp": 1, "tp": 1}, {MEMORY: '"3 GB"'}),
     "stages": (LLAMA, 4, 32, {"pp": 4}, {**SELECTIVE, MEMORY: '"4.5 GB"'}),
     "pairs": (LLAMA, 4, 8, {"pp": 2, "cp": 1, "tp": 1}, {"zero.stage": "1", MEMORY: '"4 GB"'}),
+    "copies": (LLAMA, 32, 64, {"pp": 1, "cp": 1, "tp": 2}, {**SELECTIVE, **ON_DEVICE, MEMORY: '"5 GB"'}),
     "kept": (LLAMA, 4, 8, {"pp": 1, "cp": 1, "tp": 1}, {MEMORY: '"4 GB"'}, 450e9),
 }
 SEQUENCE = 4096
+NODE = 8  # ranks
 REFUSED = (65, 78)  # exit codes: the model cannot be so, or the spec
 
 
@@ -68,10 +70,22 @@ class Space:
         for pp, ep, cp, tp in itertools.product(divisors(self.ranks), repeat=4):
             mesh = {"pp": pp, "ep": ep, "cp": cp, "tp": tp}
             if self.ranks % (pp * ep * cp * tp) == 0 and (ep == 1 or experts) and all(mesh[a] == s for a, s in self.axes.items()):
-                yield pp, self.ranks // (pp * ep * cp * tp), ep, cp, tp
+                dp = self.ranks // (pp * ep * cp * tp)
+                for fsdp in self.parts(dp, ep * cp * tp) if self.can_be(pp, dp * ep) else [1]:
+                    yield pp, dp // fsdp, fsdp, ep, cp, tp
 
-    def zeros(self, copies, single):
-        for stage in self.words("zero.stage", [0, 1, 2, 3] if copies > 1 else [0]):
+    def can_be(self, pp, data_parallel):
+        return pp <= self.model["num_hidden_layers"] and self.batch % data_parallel == 0
+
+    @staticmethod
+    def parts(dp, inside):
+        """Over how many ranks ZeRO splits, but for all: those of so many nodes."""
+        sizes = [nodes * NODE // inside for nodes in (1, 2, 4, 8, 16) if nodes * NODE % inside == 0]
+        return [1, *(size for size in sizes if 1 < size < dp and dp % size == 0)]
+
+    def zeros(self, fsdp, copies, single):
+        stages = [0, 1, 2, 3][fsdp > 1:] if copies > 1 else [0]
+        for stage in self.words("zero.stage", stages):
             for gathered in self.words("zero.gathered", ["free", "keep"]) if stage == 3 else [None]:
                 ways = ["microbatch"] if stage == 2 else ["microbatch", "step"]
                 for reduce in self.words("zero.reduce", ways) if stage > 1 and not single else [None]:
@@ -91,27 +105,28 @@ class Space:
 
     def specs(self):
         for mesh in self.meshes():
-            pp, dp, ep = mesh[:3]
-            cannot_be = pp > self.model["num_hidden_layers"] or self.batch % (dp * ep) != 0
-            yield from itertools.islice(self.specs_of(*mesh), 1 if cannot_be else None)
+            pp, dp, fsdp, ep = mesh[:4]
+            yield from itertools.islice(self.specs_of(*mesh), None if self.can_be(pp, dp * fsdp * ep) else 1)
 
-    def specs_of(self, pp, dp, ep, cp, tp):
-        for micro in divisors(self.batch // (dp * ep)) if self.batch % (dp * ep) == 0 else [1]:
+    def specs_of(self, pp, dp, fsdp, ep, cp, tp):
+        parallel = dp * fsdp * ep
+        for micro in divisors(self.batch // parallel) if self.batch % parallel == 0 else [1]:
             sequences = [False] if tp == 1 or "shard.residual_sequence" in self.fixed else [True, False]
             contexts = itertools.product(["gathered", "ulysses", "ring"], ["block", "zigzag"]) if cp > 1 else [(None, None)]
             exchanges = ["gathered", "all_to_all"] if ep > 1 else [None]
             for sp, context, exchange, zero, schedule, recompute, states in itertools.product(
-                    sequences, list(contexts), exchanges, list(self.zeros(dp * cp, dp * ep * micro == self.batch)),
+                    sequences, list(contexts), exchanges, list(self.zeros(fsdp, dp * fsdp * cp, parallel * micro == self.batch)),
                     list(self.schedules(pp)), self.words("recompute.policy", ["none", "selective", "offload", "full"]),
                     self.words("offload.optimizer", [False, True])):
-                yield Spec(pp, dp, ep, cp, tp, micro, sp, *context, exchange, *zero, *schedule, recompute, states)
+                yield Spec(pp, dp, fsdp, ep, cp, tp, micro, sp, *context, exchange, *zero, *schedule, recompute, states)
 
     def settings(self, spec):
-        axes = [f"{axis}={size}" for axis, size in zip(("pp", "dp", "ep", "cp", "tp"), spec) if size > 1]
-        copies = [axis for axis, size in (("dp", spec.dp), ("cp", spec.cp)) if size > 1]
+        axes = [f"{axis}={size}" for axis, size in zip(("pp", "dp", "fsdp", "ep", "cp", "tp"), spec) if size > 1]
+        parts = [("fsdp", spec.fsdp)] if spec.fsdp > 1 else [("dp", spec.dp)]
+        split = [axis for axis, size in (*parts, ("cp", spec.cp)) if size > 1]
         said = {"mesh.axes": axes, "batch.micro": spec.micro, "context.method": spec.method, "context.layout": spec.layout,
                 "experts.exchange": spec.exchange, "zero.stage": spec.stage, "zero.gathered": spec.gathered, "zero.reduce": spec.reduce,
-                "zero.axes": copies if spec.stage and spec.cp > 1 else None, "pipeline.schedule": spec.schedule,
+                "zero.axes": split if spec.stage and spec.cp > 1 else None, "pipeline.schedule": spec.schedule,
                 "pipeline.virtual_stages": spec.virtual, "recompute.policy": spec.recompute,
                 "shard.residual_sequence": ["tp"] if spec.sp else None, "offload.optimizer": True if spec.states else None}
         own = {key: json.dumps(value) for key, value in said.items() if value is not None}

@@ -5,11 +5,12 @@ import subprocess
 NOTHING = 78  # exit code: no spec is legal, or none fits
 
 
-def best_of(tools, model, ranks, machine, batch, words):
-    """What it found for so many ranks, as --json has it; None where it found nothing. `batch` has global and sequence."""
+def best_of(tools, model, ranks, machine, batch, words, longest=None):
+    """What it found for so many ranks, as --json has it; None where it found nothing. `batch` has global and sequence; `longest`
+    are seconds, after which subprocess.TimeoutExpired is raised."""
     command = [tools / "meshwork", "tune", model, "--ranks", ranks, "--machine", machine, "--global", batch["global"],
                "--sequence", batch["sequence"], "--json", *words]
-    done = subprocess.run([str(one) for one in command], capture_output=True, text=True)
+    done = subprocess.run([str(one) for one in command], capture_output=True, text=True, timeout=longest)
     if done.returncode == NOTHING:
         return None
     if done.returncode != 0:

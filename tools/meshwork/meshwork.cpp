@@ -336,7 +336,7 @@ CLI::App *addTune(CLI::App &app, meshwork::tune::TuneOptions &options) {
       ->allow_extra_args(false);
   command
       ->add_option("--axis", options.axes,
-                   "the size of an axis (pp, dp, ep, cp, tp), like dp=8")
+                   "the size of an axis (pp, dp, fsdp, ep, cp, tp), like dp=8")
       ->allow_extra_args(false);
   using meshwork::tune::Offload;
   meshwork::cli::addChoice<Offload>(

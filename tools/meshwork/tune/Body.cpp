@@ -17,6 +17,7 @@ Choice bodyOf(const Choice &choice, bool gathersApart) {
   Choice body = choice;
   body.pp = 1;
   body.dp = gathers ? 2 : 1;
+  body.fsdp = 1;
   body.zeroStage = gathers ? 3 : 0;
   body.gathered = gathers ? "free" : "";
   body.reduce = body.schedule = {};

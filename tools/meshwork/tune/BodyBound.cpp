@@ -22,6 +22,19 @@ double marginOf(const Choice &choice) {
 bool reducesOnce(const Choice &choice) {
   return choice.zeroStage < 2 || choice.reduce == "step";
 }
+
+/// Of meshOf(), what Choice::splitting() counts.
+std::vector<uint32_t> splitAxes(const Choice &choice) {
+  constexpr uint32_t dp = 1, fsdp = 2, cp = 4;
+  std::vector<uint32_t> axes;
+  if (choice.fsdp > 1)
+    axes.push_back(fsdp);
+  else if (choice.dp > 1)
+    axes.push_back(dp);
+  if (choice.cp > 1)
+    axes.push_back(cp);
+  return axes;
+}
 } // namespace
 
 double sureOf(const Choice &choice, const Body &body) {
@@ -48,16 +61,11 @@ BodyBound::BodyBound(const Bound &bound, const spec::Spec &spec,
 /// and for each use for others, as in a hierarchy, is left out.
 BodyBound::Moved BodyBound::movedOf(const Choice &choice, double layers) const {
   Moved moved;
-  std::vector<uint32_t> axes; // as below
-  if (choice.dp > 1)
-    axes.push_back(1);
-  if (choice.cp > 1)
-    axes.push_back(3);
+  std::vector<uint32_t> axes = splitAxes(choice);
   if (axes.empty() && !choice.offloads)
     return moved;
   using Kind = plan::CollectiveKind;
-  cost::Times times(machine,
-                    {choice.pp, choice.dp, choice.ep, choice.cp, choice.tp});
+  cost::Times times(machine, meshOf(choice));
   double parameters =
       choice.pp > 1 ? layers * facts.leastOfLayer : facts.parameters;
   if (choice.offloads)
@@ -77,6 +85,8 @@ BodyBound::Moved BodyBound::movedOf(const Choice &choice, double layers) const {
   else
     (reducesOnce(choice) ? moved.last : moved.backward) =
         sums(Kind::reduce_scatter);
+  if (choice.fsdp > 1 && choice.dp > 1)
+    addCopies(times, choice, ofElement * parameters, moved);
   if (choice.zeroStage == 1 || choice.zeroStage == 2) // weights go together
     moved.update = times.collective(
         Kind::all_gather,
@@ -88,6 +98,17 @@ BodyBound::Moved BodyBound::movedOf(const Choice &choice, double layers) const {
   if (choice.gathered == "free")
     moved.backward += gather;
   return moved;
+}
+
+/// Sums over copies of what ZeRO splits: of each part, once a step. They may
+/// run beside those over the parts, on other links.
+void BodyBound::addCopies(const cost::Times &times, const Choice &choice,
+                          double bytes, Moved &moved) const {
+  constexpr uint32_t dpAxis = 1;
+  double seconds = times.collective(
+      plan::CollectiveKind::all_reduce,
+      bytes / static_cast<double>(choice.splitting()), {&dpAxis, 1});
+  moved.last = std::max(moved.last, seconds - moved.backward);
 }
 
 /// All states come from the host, and go back, while the update runs. Copies of
@@ -158,7 +179,8 @@ double BodyBound::meanBackward(const Moved &moved, double computing,
 
 double BodyBound::updateOf(const Choice &choice, const Moved &moved,
                            double whole) const {
-  double parts = choice.zeroStage > 0 ? double{1} * choice.dp * choice.cp : 1;
+  double parts =
+      choice.zeroStage > 0 ? static_cast<double>(choice.splitting()) : 1;
   return std::max(
       moved.states,
       besides(moved.takesCores, (1 - margin) * whole / parts, moved.update));

@@ -80,6 +80,8 @@ private:
   Moved movedOf(const Choice &choice, double layers) const;
   void addStates(const Choice &choice, const cost::Times &times,
                  double parameters, Moved &moved) const;
+  void addCopies(const cost::Times &times, const Choice &choice, double bytes,
+                 Moved &moved) const;
   const StepTable *tableOf(const Choice &choice);
   double waitsOf(const Choice &choice);
   double besides(bool takesCores, double computing, double moving) const {

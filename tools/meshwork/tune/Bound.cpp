@@ -81,13 +81,14 @@ double Bound::bytes(const Choice &choice) const {
 }
 
 double Bound::stateBytes(const Choice &choice, double some) const {
-  double parts = choice.zeroStage > 0 ? double{1} * choice.dp * choice.cp : 1;
+  double parts =
+      choice.zeroStage > 0 ? static_cast<double>(choice.splitting()) : 1;
   return states * some / (double{1} * choice.tp * choice.ep) / parts;
 }
 
 double Bound::storedBytes(const Choice &choice, double some) const {
   double ofRank = some / (double{1} * choice.tp * choice.ep);
-  double parts = double{1} * choice.dp * choice.cp;
+  auto parts = static_cast<double>(choice.splitting());
   auto of = [&](double bytes, int splitFrom) {
     return bytes * ofRank / (choice.zeroStage >= splitFrom ? parts : 1);
   };

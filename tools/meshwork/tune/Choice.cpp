@@ -8,12 +8,22 @@ std::vector<std::string> axesOf(const Choice &choice) {
   std::vector<std::string> axes;
   for (auto [name, size] : {std::pair("pp", choice.pp),
                             {"dp", choice.dp},
+                            {"fsdp", choice.fsdp},
                             {"ep", choice.ep},
                             {"cp", choice.cp},
                             {"tp", choice.tp}})
     if (size > 1)
       axes.push_back(std::string(name) + "=" + std::to_string(size));
   return axes;
+}
+
+/// What ZeRO splits over, beside the innermost axis of the batch, which it does
+/// by itself: ranks that share a sequence have the same weights, too.
+std::string zeroAxes(const Choice &choice) {
+  const char *batch = choice.fsdp > 1 ? R"("fsdp", )"
+                      : choice.dp > 1 ? R"("dp", )"
+                                      : "";
+  return std::string("[") + batch + R"("cp"])";
 }
 
 std::string quoted(std::string_view word) {
@@ -42,10 +52,8 @@ Settings settingsOf(const Choice &choice) {
   addWord(settings, "context.layout", choice.layout);
   addWord(settings, "experts.exchange", choice.exchange);
   addNumber(settings, "zero.stage", choice.zeroStage);
-  // Ranks that share a sequence have the same weights, too.
   if (choice.zeroStage > 0 && choice.cp > 1)
-    settings.emplace_back("zero.axes",
-                          choice.dp > 1 ? R"(["dp", "cp"])" : R"(["cp"])");
+    settings.emplace_back("zero.axes", zeroAxes(choice));
   addWord(settings, "zero.gathered", choice.gathered);
   addWord(settings, "zero.reduce", choice.reduce);
   if (choice.offloads)

@@ -13,7 +13,8 @@ namespace meshwork::tune {
 
 /// Words are those of a spec; "" leaves a key out.
 struct Choice {
-  uint32_t pp = 1, dp = 1, ep = 1, cp = 1, tp = 1; // axes, outermost first
+  // Axes, outermost first. With `fsdp` ZeRO splits over it and not over `dp`.
+  uint32_t pp = 1, dp = 1, fsdp = 1, ep = 1, cp = 1, tp = 1;
   uint32_t micro = 1;         // sequences of a microbatch on a rank
   uint32_t virtualStages = 0; // 0: the schedule's own
   uint8_t zeroStage = 0;
@@ -27,11 +28,18 @@ struct Choice {
   Word recompute;                // recompute.policy
   bool offloads = false;         // offload.optimizer
 
-  uint64_t ranks() const { return uint64_t{pp} * dp * ep * cp * tp; }
+  uint64_t ranks() const { return uint64_t{pp} * dp * fsdp * ep * cp * tp; }
   /// Ranks that split the batch.
-  uint64_t dataParallel() const { return uint64_t{dp} * ep; }
+  uint64_t dataParallel() const { return uint64_t{dp} * fsdp * ep; }
+  /// Ranks that ZeRO splits over what they all have.
+  uint64_t splitting() const { return uint64_t{fsdp > 1 ? fsdp : dp} * cp; }
   bool operator==(const Choice &) const = default;
 };
+
+/// Sizes of its axes, outermost first.
+inline std::vector<uint64_t> meshOf(const Choice &choice) {
+  return {choice.pp, choice.dp, choice.fsdp, choice.ep, choice.cp, choice.tp};
+}
 
 /// Keys of a spec and their values as TOML.
 using Settings = std::vector<std::pair<std::string, std::string>>;

@@ -22,7 +22,7 @@ Choice headOf(Choice choice) {
 
 bool Kin::Less::operator()(const Choice &a, const Choice &b) const {
   auto all = [](const Choice &one) {
-    return std::tie(one.pp, one.dp, one.ep, one.cp, one.tp, one.micro,
+    return std::tie(one.pp, one.dp, one.fsdp, one.ep, one.cp, one.tp, one.micro,
                     one.virtualStages, one.zeroStage, one.sequenceParallel,
                     one.gathered, one.reduce, one.exchange, one.schedule,
                     one.recompute, one.offloads);

@@ -62,7 +62,7 @@ private:
     for (const auto &first : {frontier->roots(), frontier->rootSketches()})
       for (const Frontier::Next &next : first)
         start(next);
-    usual.start(space.usual(cost::machineOf(plain).ranksPerNode));
+    usual.start(space.usual());
   }
 
   //===-- what is started ---------------------------------------------------//
@@ -80,8 +80,9 @@ private:
     return isAny;
   }
 
-  /// Above this nothing is wanted.
-  double mostSeconds() const { return best * (1 + options.within); }
+  /// Bounds above this are of nothing that is wanted. Some may be too high, as
+  /// far as that of a choice was that is compiled.
+  double mostSeconds() const { return best * (1 + options.within) * doubt; }
 
   bool start(const Frontier::Next &next) {
     bool isBody = next.kind == Frontier::Next::body;
@@ -235,6 +236,7 @@ private:
     else if (costed.status != Costed::refused && task.which != Frontier::none)
       frontier->noteWhole(task.which, isShort);
     if (costed.status == Costed::done) {
+      doubt = std::max(doubt, row.bound / costed.seconds);
       if (found.fits(costed)) {
         best = std::min(best, costed.seconds);
         found.rows.push_back(row);
@@ -263,7 +265,7 @@ private:
       found.tooLarge = frontier->tooLarge();
       for (const auto &[why, many] : frontier->refused())
         found.refused[why] += many;
-      found.bound = std::min(bound, best);
+      found.bound = std::min(bound / doubt, best);
     }
     if (found.bound == Frontier::infinity)
       found.bound = 0;
@@ -287,6 +289,7 @@ private:
   /// Of usual ones that are compiled, and whether they are short of memory.
   std::vector<std::pair<Choice, bool>> usualDone;
   double best = Frontier::infinity; // seconds
+  double doubt = 1; // the highest bound, by the seconds that it is a bound of
 };
 } // namespace
 

@@ -10,7 +10,7 @@
 namespace meshwork::tune {
 namespace {
 
-constexpr const char *axisNames[] = {"pp", "dp", "ep", "cp", "tp"};
+constexpr const char *axisNames[] = {"pp", "dp", "fsdp", "ep", "cp", "tp"};
 
 std::vector<uint32_t> divisorsOf(uint32_t number) {
   std::vector<uint32_t> divisors;
@@ -57,7 +57,7 @@ int readAxes(const std::vector<std::string> &texts, AxisSizes &sizes) {
     if (!isKnown)
       return driver::report(absl::InvalidArgumentError(
           "--axis: found " + quote(text) +
-          ", expected pp, dp, ep, cp or tp and its size, like dp=8"));
+          ", expected pp, dp, fsdp, ep, cp or tp and its size, like dp=8"));
     sizes[axis->name] = axis->size;
   }
   return driver::ok;
@@ -111,19 +111,55 @@ void Space::addAxes(const Use &use) {
     for (uint32_t tp : sizesOf("tp", ranks / pp))
       for (uint32_t cp : sizesOf("cp", ranks / pp / tp))
         for (uint32_t ep : sizesOf("ep", ranks / pp / tp / cp)) {
-          uint32_t dp = ranks / pp / tp / cp / ep;
-          auto given = sizes.find("dp");
-          if ((given != sizes.end() && given->second != dp) ||
-              !splitsExperts(ep))
+          if (!splitsExperts(ep))
             continue;
           choice.pp = pp;
           choice.tp = tp;
           choice.cp = cp;
           choice.ep = ep;
-          choice.dp = dp;
+          choice.dp = ranks / pp / tp / cp / ep;
           isOdd = pp > facts.layers || global % choice.dataParallel() != 0;
-          addMicro(choice, use);
+          addCopies(choice, use);
         }
+}
+
+bool Space::isLeft(const char *axis, uint32_t size) const {
+  auto given = sizes.find(axis);
+  return given == sizes.end() || given->second == size;
+}
+
+/// Over how many ranks ZeRO may split, where copies of what it splits are
+/// left: those of a node, of two, four or eight, or as --axis says.
+std::vector<uint32_t> Space::partsOf(const Choice &choice) const {
+  auto given = sizes.find("fsdp");
+  if (given != sizes.end())
+    return given->second > 1 && choice.dp % given->second == 0
+               ? std::vector{given->second}
+               : std::vector<uint32_t>();
+  std::vector<uint32_t> parts;
+  uint32_t inside = choice.ep * choice.cp * choice.tp;
+  for (uint32_t nodes : {1, 2, 4, 8, 16}) {
+    uint32_t all = nodes * specs.ranksPerNode(), part = all / inside;
+    if (all % inside == 0 && part > 1 && part < choice.dp &&
+        choice.dp % part == 0)
+      parts.push_back(part);
+  }
+  return parts;
+}
+
+/// What ranks along "dp" and "fsdp" have in common is split over the latter.
+void Space::addCopies(Choice choice, const Use &use) {
+  uint32_t copies = choice.dp;
+  if (isLeft("dp", copies) && isLeft("fsdp", 1))
+    addMicro(choice, use);
+  if (isOdd)
+    return;
+  for (uint32_t parts : partsOf(choice)) {
+    choice.dp = copies / parts;
+    choice.fsdp = parts;
+    if (isLeft("dp", choice.dp))
+      addMicro(choice, use);
+  }
 }
 
 void Space::addMicro(Choice choice, const Use &use) {
@@ -172,10 +208,12 @@ void Space::addExperts(Choice choice, const Use &use) {
 
 /// There is something to split where several ranks have the same weights.
 void Space::addZero(Choice choice, const Use &use) {
-  bool isCopied = choice.dp * choice.cp > 1;
-  for (uint32_t stage :
-       numbersOf("zero.stage", isCopied ? std::vector<uint32_t>{0, 1, 2, 3}
-                                        : std::vector<uint32_t>{0})) {
+  std::vector<uint32_t> stages = {0};
+  if (choice.splitting() > 1)
+    stages = {0, 1, 2, 3};
+  for (uint32_t stage : numbersOf("zero.stage", stages)) {
+    if (stage == 0 && choice.fsdp > 1)
+      continue; // as with "dp" alone
     choice.zeroStage = static_cast<uint8_t>(stage);
     choice.gathered = "";
     if (stage != 3) {
@@ -245,6 +283,7 @@ void Space::addRecompute(Choice choice, const Use &use) {
 bool Space::mayBe(const Choice &choice) const {
   for (auto [name, size] : {std::pair("pp", choice.pp),
                             {"dp", choice.dp},
+                            {"fsdp", choice.fsdp},
                             {"ep", choice.ep},
                             {"cp", choice.cp},
                             {"tp", choice.tp}})
@@ -258,7 +297,7 @@ bool Space::mayBe(const Choice &choice) const {
   return true;
 }
 
-std::vector<Space::Usual> Space::usual(uint32_t ranksPerNode) {
+std::vector<Space::Usual> Space::usual() {
   Choice plain;
   plain.dp = ranks;
   plain.offloads = offloadsAll;
@@ -274,7 +313,7 @@ std::vector<Space::Usual> Space::usual(uint32_t ranksPerNode) {
   // All of a node is tensor parallel, as few stages as fit.
   uint32_t tp = 1;
   for (uint32_t size : divisorsOf(ranks))
-    if (size <= ranksPerNode)
+    if (size <= specs.ranksPerNode())
       tp = size;
   for (uint32_t pp : divisorsOf(ranks / tp)) {
     Choice choice = plain;
@@ -294,9 +333,11 @@ std::vector<Space::Usual> Space::usual(uint32_t ranksPerNode) {
 
 std::vector<std::string> Space::leftOut() {
   return {
-      "axes in another order than pp, dp, ep, cp, tp, or two axes for one use",
-      "zero.axes but dp and cp, and lists of zero.gathered; zero.reduce "
-      "\"step\" in stage 2, which is stage 1",
+      "axes in another order than pp, dp, fsdp, ep, cp, tp, or two axes for "
+      "one use",
+      "ZeRO over fewer ranks than all, but for those of one, two, four or "
+      "eight nodes (fsdp); lists of zero.gathered; zero.reduce \"step\" in "
+      "stage 2, which is stage 1",
       "pipeline.schedule \"gpipe\" (as 1f1b, with more memory), \"auto\" and "
       "tables; three or more virtual stages that share the layers unequally, "
       "where some share them equally; "

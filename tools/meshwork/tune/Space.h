@@ -37,13 +37,14 @@ public:
     std::string name;
     std::vector<Choice> choices; // the first that fits counts
   };
-  std::vector<Usual> usual(uint32_t ranksPerNode);
+  std::vector<Usual> usual();
   /// What is never tried, a line each.
   static std::vector<std::string> leftOut();
 
 private:
   using Words = std::vector<const char *>;
   void addAxes(const Use &use);
+  void addCopies(Choice choice, const Use &use);
   void addMicro(Choice choice, const Use &use);
   void addContext(Choice choice, const Use &use);
   void addExperts(Choice choice, const Use &use);
@@ -54,6 +55,8 @@ private:
   void addRecompute(Choice choice, const Use &use);
 
   std::vector<uint32_t> sizesOf(const char *axis, uint32_t rest) const;
+  bool isLeft(const char *axis, uint32_t size) const;
+  std::vector<uint32_t> partsOf(const Choice &choice) const;
   /// `words`, or the one that --fixed gives the key.
   Words wordsOf(const char *key, Words words) const;
   std::vector<uint32_t> numbersOf(const char *key,

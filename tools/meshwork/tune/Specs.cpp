@@ -1,5 +1,6 @@
 #include "tools/meshwork/tune/Specs.h"
 
+#include "lib/Cost/OfSpec.h"
 #include "lib/Spec/Keys.h"
 #include "lib/Spec/Words.h"
 #include "meshwork/Text/Escape.h"
@@ -81,8 +82,10 @@ int Specs::checkMachine() {
   for (const spec::Word<spec::Device> &word : spec::words<spec::Device>()) {
     machineDevice = word.value;
     spec::Result result = ofOneSequence();
-    if (result.spec)
+    if (result.spec) {
+      ranksOfNode = cost::machineOf(*result.spec).ranksPerNode;
       return ok;
+    }
     wrong = result.diagnostics;
   }
   std::erase_if(wrong, [](const Diagnostic &one) {

@@ -50,8 +50,9 @@ public:
   void readFixed(spec::Spec &spec) const;
   bool isAnyFixed() const { return !fixed.empty(); }
   uint64_t sequence() const { return options.sequence; }
-  /// The device of the machine.
+  /// The device of the machine, and its ranks in a node.
   spec::Device device() const { return machineDevice; }
+  uint32_t ranksPerNode() const { return ranksOfNode; }
 
 private:
   int checkFixed();
@@ -68,6 +69,7 @@ private:
   std::vector<std::string> plain; // those of --fixed that one rank may have
   std::map<std::string, std::string> files; // texts by path
   spec::Device machineDevice = spec::Device::cpu;
+  uint32_t ranksOfNode = 1;
 };
 
 } // namespace meshwork::tune

@@ -153,8 +153,7 @@ std::vector<OfLayer> BodyBound::ofStages(const Body &body,
 
 /// Of what a stage hands to the next for a microbatch: each rank its part.
 double BodyBound::transferOf(const Choice &choice) const {
-  cost::Times times(machine,
-                    {choice.pp, choice.dp, choice.ep, choice.cp, choice.tp});
+  cost::Times times(machine, meshOf(choice));
   double parts = double{1} * choice.cp * choice.tp;
   return times.transfer(
       facts.crossing * choice.micro * bytesOfActivation / parts, 0);
