@@ -43,12 +43,12 @@ bool hasTransfers(const Table &table) {
 }
 
 /// Costs under which nothing begins and ends at once, so that times tell the
-/// order of a rank's actions. Transfers take time, too, however little: else a
-/// receive whose other end sends just when its rank turns to its next work
-/// would come before that, and wait for the work before it wherever the other
-/// end is a little earlier. That cost 1.6 % of a step on average (40 random
-/// pipelines with other times than those of the plan, 12 % at most); nothing
-/// with any time from 0.003 to 0.2 of F.
+/// order of a rank's actions. Transfers take time, too, however little. Else a
+/// value may come just when its receiver turns to its next work, and its
+/// receive is posted there. A value that is a little earlier then waits for the
+/// work before. That cost 1.6 % of a step on average, 12 % at most (40 random
+/// pipelines with other times than those of the plan). With any time from 0.003
+/// to 0.2 of F it costs nothing.
 Costs orderingCosts(const Costs &given, size_t stages) {
   constexpr double ofTransfer = 1.0 / 32;
   auto all = [&](double time) { return std::vector<double>(stages, time); };

@@ -76,7 +76,7 @@ class Search:
             model.write_text(json.dumps(case.run["model"]))
             file.write_text(others.toml(machine))
             fixed = case.fixed | {"pipeline.schedule": json.dumps(schedule)}
-            words = [*searches.axes({"cp": 1, "ep": 1}), *searches.fixed(fixed)]
+            words = [*searches.axes({"fsdp": 1, "cp": 1, "ep": 1}), *searches.fixed(fixed)]
             found = searches.best_of(self.options.bin, model, ranks_of(case.run), file, case.run["batch"], words)
         return [Found(best["step_ms"], best["name"]) for best in (found["best"][:1] if found else [])]
 

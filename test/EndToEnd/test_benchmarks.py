@@ -94,6 +94,21 @@ batch = {"global": 2, "sequence": 64}
 assert searches.best_of(pathlib.Path(sys.argv[1]), model, 2, "h100x8", batch, words) is None
 assert searches.best_of(pathlib.Path(sys.argv[1]), model, 2, "h100x8", batch, words[:4])["best"]
 """
+MADEUP = """
+import pathlib, random, sys, tomllib
+import madeup
+text = madeup.changed("a = 1 # one\\n[b] # two\\na = 2\\n", "b", "a", lambda old: 10 * old)
+assert tomllib.loads(text) == {"a": 1, "b": {"a": 20}}, text
+asked = [madeup.ask(random.Random(seed)) for seed in (1, 1, 2)]
+assert asked[0] == asked[1] != asked[2]
+for seed in range(20):
+    machine = tomllib.loads(madeup.machine(random.Random(seed)))
+    assert machine["ranks_per_node"] in (1, 2, 4, 8) and machine["link"]["between_nodes"]["bandwidth"] <= 46e9
+small = {**madeup.exhaustive.LLAMA, "num_hidden_layers": 2, "hidden_size": 64, "intermediate_size": 64, "num_attention_heads": 8}
+words = [*madeup.searches.axes({"dp": 2}), *madeup.searches.fixed({"recompute.policy": "none", "zero.stage": "1"})]
+one = asked[0]._replace(model=small, ranks=2, batch={"global": 2, "sequence": 64}, words=words)
+assert madeup.compare(pathlib.Path(sys.argv[1]), pathlib.Path(sys.argv[2]), 0, one) is True
+"""
 WINNERS = """
 import winners
 meshes = list(winners.meshes())
@@ -123,6 +138,10 @@ class Benchmarks(unittest.TestCase):
 
     def test_a_loop_has_each_spec_once(self):
         self.run_there(EXHAUSTIVE)
+
+    def test_a_search_on_a_machine_that_nobody_built(self):
+        with tempfile.TemporaryDirectory() as folder:
+            self.run_there(MADEUP, str(shell.BIN), folder)
 
     def test_the_best_published_run_of_a_table_is_looked_for(self):
         self.run_there(TUNED)

@@ -297,6 +297,18 @@ class Tune(unittest.TestCase):
         for name in (name for name in steps[1] if "ZeRO-3" in name):
             self.assertLess(steps[1][name], 0.6 * steps[0][name], name)
 
+    def test_gradients_that_cross_in_each_microbatch(self):
+        """They cross as they were computed, in bf16, though they are added up in f32: no pipeline is below its bound."""
+        sizes = {"hidden_size": 1024, "num_attention_heads": 8, "num_key_value_heads": 8, "intermediate_size": 2816, "vocab_size": 256}
+        self.space.write("wide.json", json.dumps({**json.loads((shell.ROOT / LAYERS).read_text()), **sizes}))
+        options = ("--axis", "pp=2", "--axis", "dp=4", "--fixed", "zero.stage=2", "--fixed", "zero.reduce=microbatch", *ASKED_LAYERS,
+                   "--within", "100000%")
+        found = self.found(*options, model="wide.json", machine=self.slow_machine(ranks_per_node=2), ranks=8)
+        self.assertEqual(len(found["best"]), 7)
+        for row in found["best"]:
+            self.assertLessEqual(row["bound_ms"], row["step_ms"], row["name"])
+        self.assertGreater(max(row["bound_ms"] / row["step_ms"] for row in found["best"]), 0.9)
+
     def test_copies_of_what_zero_splits(self):
         """Over slow links ZeRO-3 within each node of two, with copies over nodes, beats ZeRO-3 over all ranks."""
         options = ("--axis", "pp=1", "--axis", "cp=1", "--axis", "tp=1", "--fixed", "zero.stage=3", *ASKED_LAYERS)

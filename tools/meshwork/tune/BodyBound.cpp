@@ -56,6 +56,14 @@ BodyBound::BodyBound(const Bound &bound, const spec::Spec &spec,
       spec.zero.weights != spec::WeightType::compute ? 1 : bytesOfActivation;
 }
 
+/// Of a gradient's element on links. What is reduced in each microbatch is as
+/// that computed it, what is reduced once as it was added up.
+double BodyBound::bytesOfReduced(const Choice &choice) const {
+  if (!reducesOnce(choice))
+    return std::min(bytesOfGradient, bytesOfActivation);
+  return bound.microbatches(choice) > 1 ? bytesOfSum : bytesOfGradient;
+}
+
 /// Of a rank with so many layers, or of all of the model; each collective as
 /// one, since parts of it take no less. What is moved once a step for some axes
 /// and for each use for others, as in a hierarchy, is left out.
@@ -74,8 +82,7 @@ BodyBound::Moved BodyBound::movedOf(const Choice &choice, double layers) const {
     return moved;
   moved.takesCores = times.takesCores(axes);
   parameters /= double{1} * choice.tp * choice.ep;
-  double ofElement =
-      bound.microbatches(choice) > 1 ? bytesOfSum : bytesOfGradient;
+  double ofElement = bytesOfReduced(choice);
   double parts = partsOfSums(choice, layers, ofElement);
   auto sums = [&](Kind kind) {
     return parts * times.collective(kind, ofElement * parameters / parts, axes);
@@ -139,16 +146,16 @@ double BodyBound::visitAlone(const Choice &choice, double layers,
   return together;
 }
 
-/// In which all gradients of a rank are summed: no more than one counts for a
-/// layer.
+/// In which all gradients of a rank are summed. At the end of a step no more
+/// than one counts for a layer.
 double BodyBound::partsOfSums(const Choice &choice, double layers,
                               double bytesOfElement) const {
   double alone = 0;
   double together =
       visitAlone(choice, layers, bytesOfElement,
                  [&](double /*bytes*/, double many) { alone += many; });
-  return std::clamp(alone + std::floor(together / bucketBytes), 1.0,
-                    std::max(1.0, layers));
+  double parts = std::max(1.0, alone + std::floor(together / bucketBytes));
+  return reducesOnce(choice) ? std::min(parts, std::max(1.0, layers)) : parts;
 }
 
 /// Weights before their use.

@@ -77,6 +77,7 @@ private:
     double states = 0; // of the optimizer, from the host beside the update
     bool takesCores = false;
   };
+  double bytesOfReduced(const Choice &choice) const;
   Moved movedOf(const Choice &choice, double layers) const;
   void addStates(const Choice &choice, const cost::Times &times,
                  double parameters, Moved &moved) const;

@@ -4,6 +4,7 @@
 #include <algorithm>
 #include <cmath>
 #include <limits>
+#include <map>
 
 namespace meshwork::tune {
 
@@ -37,9 +38,25 @@ double BodyBound::ofLayers(const Choice &choice, const Body &body,
                                   : leastSeconds(table, costs));
 }
 
+/// The fewest layers of a rank, by the most.
+static double evenness(const StepTable &table,
+                       const std::vector<int64_t> &layers) {
+  std::map<int32_t, double> ofRanks;
+  for (size_t stage = 0; stage < layers.size(); ++stage)
+    ofRanks[table.of.table.rankOf[stage]] += static_cast<double>(layers[stage]);
+  double fewest = std::numeric_limits<double>::infinity(), most = 0;
+  for (auto [rank, many] : ofRanks) {
+    fewest = std::min(fewest, many);
+    most = std::max(most, many);
+  }
+  return fewest / most;
+}
+
 /// What a sketch takes beyond that, as it grows from one layer in each stage to
 /// two, and on to the fewest of `layers`. Where there is no sketch of two, one
-/// tells enough if stages have one layer or two.
+/// tells enough if stages have one layer or two. It may be what one rank does,
+/// and another one with more layers may do the most here: so it counts less
+/// where ranks have unequal numbers of layers.
 double BodyBound::unseen(const Choice &choice, const Body &body,
                          const StepTable &table, const Sketch &sketch,
                          const Layers &layers) const {
@@ -56,7 +73,8 @@ double BodyBound::unseen(const Choice &choice, const Body &body,
     double two = beyond(2, sketch.seconds + sketch.secondsOfLayer);
     all += static_cast<double>(fewest - 1) * (two - one);
   }
-  return std::max(0.0, all - marginOfUnseen * std::max(one, all));
+  return evenness(table, layers) *
+         std::max(0.0, all - marginOfUnseen * std::max(one, all));
 }
 
 double BodyBound::simulated(const Choice &choice, const Body &body,
