@@ -327,6 +327,9 @@ class Tune(unittest.TestCase):
         for axis, mesh in (("fsdp=4", "dp=2 fsdp=4"), ("fsdp=8", "fsdp=8"), ("fsdp=1", "dp=8"), ("dp=4", "dp=4 fsdp=2")):
             found = self.found(*options, "--axis", axis, **asked)
             self.assertEqual({" ".join(row["settings"]["mesh.axes"]) for row in found["best"]}, {mesh}, axis)
+        done = self.tune("--axis", "fsdp=16", "--axis", "tp=1", *ASKED_LAYERS, ranks=16)
+        self.assertEqual(done.returncode, shell.SPEC, done.stdout)
+        self.assertRegex(done.stderr, "batch.global: found 8, .*16 data-parallel ranks")
 
     def slow_machine(self, ranks_per_node=8):
         """A file with h100x8's figures, but a fiftieth of its bandwidth between nodes."""

@@ -129,7 +129,7 @@ bool Space::isLeft(const char *axis, uint32_t size) const {
 }
 
 /// Over how many ranks ZeRO may split, where copies of what it splits are
-/// left: those of a node, of two, four or eight, or as --axis says.
+/// left: those of a node, of two, four, eight or sixteen, or as --axis says.
 std::vector<uint32_t> Space::partsOf(const Choice &choice) const {
   auto given = sizes.find("fsdp");
   if (given != sizes.end())
@@ -137,12 +137,12 @@ std::vector<uint32_t> Space::partsOf(const Choice &choice) const {
                ? std::vector{given->second}
                : std::vector<uint32_t>();
   std::vector<uint32_t> parts;
-  uint32_t inside = choice.ep * choice.cp * choice.tp;
-  for (uint32_t nodes : {1, 2, 4, 8, 16}) {
-    uint32_t all = nodes * specs.ranksPerNode(), part = all / inside;
+  uint64_t inside = uint64_t{choice.ep} * choice.cp * choice.tp;
+  for (uint64_t nodes : {1, 2, 4, 8, 16}) {
+    uint64_t all = nodes * specs.ranksPerNode(), part = all / inside;
     if (all % inside == 0 && part > 1 && part < choice.dp &&
         choice.dp % part == 0)
-      parts.push_back(part);
+      parts.push_back(static_cast<uint32_t>(part));
   }
   return parts;
 }
@@ -150,10 +150,11 @@ std::vector<uint32_t> Space::partsOf(const Choice &choice) const {
 /// What ranks along "dp" and "fsdp" have in common is split over the latter.
 void Space::addCopies(Choice choice, const Use &use) {
   uint32_t copies = choice.dp;
-  if (isLeft("dp", copies) && isLeft("fsdp", 1))
+  bool isLeftWhole = isLeft("dp", copies) && isLeft("fsdp", 1);
+  if (isLeftWhole)
     addMicro(choice, use);
-  if (isOdd)
-    return;
+  if (isLeftWhole && isOdd)
+    return; // One spec of it is refused.
   for (uint32_t parts : partsOf(choice)) {
     choice.dp = copies / parts;
     choice.fsdp = parts;
@@ -209,11 +210,13 @@ void Space::addExperts(Choice choice, const Use &use) {
 /// There is something to split where several ranks have the same weights.
 void Space::addZero(Choice choice, const Use &use) {
   std::vector<uint32_t> stages = {0};
-  if (choice.splitting() > 1)
+  if (choice.fsdp > 1) // without ZeRO it would be as with "dp" alone
+    stages = {1, 2, 3};
+  else if (choice.splitting() > 1)
     stages = {0, 1, 2, 3};
   for (uint32_t stage : numbersOf("zero.stage", stages)) {
     if (stage == 0 && choice.fsdp > 1)
-      continue; // as with "dp" alone
+      continue; // by --fixed
     choice.zeroStage = static_cast<uint8_t>(stage);
     choice.gathered = "";
     if (stage != 3) {
@@ -335,9 +338,9 @@ std::vector<std::string> Space::leftOut() {
   return {
       "axes in another order than pp, dp, fsdp, ep, cp, tp, or two axes for "
       "one use",
-      "ZeRO over fewer ranks than all, but for those of one, two, four or "
-      "eight nodes (fsdp); lists of zero.gathered; zero.reduce \"step\" in "
-      "stage 2, which is stage 1",
+      "ZeRO over fewer ranks than all, but for those of one, two, four, eight "
+      "or sixteen nodes (fsdp); lists of zero.gathered; zero.reduce \"step\" "
+      "in stage 2, which is stage 1",
       "pipeline.schedule \"gpipe\" (as 1f1b, with more memory), \"auto\" and "
       "tables; three or more virtual stages that share the layers unequally, "
       "where some share them equally; "
