@@ -29,7 +29,7 @@ public:
                    bool isKnown = false);
   /// Parses text in the transformer dialect.
   int readText(std::string text, const std::string &name);
-  /// The same of text that this program wrote.
+  /// The same of text that was read before, under the limits of readText().
   int readOwn(std::string text) { return parse(std::move(text), "the model"); }
 
   mlir::ModuleOp module() { return *parsed; }

@@ -25,14 +25,10 @@ bool reducesOnce(const Choice &choice) {
 
 /// Of meshOf(), what Choice::splitting() counts.
 std::vector<uint32_t> splitAxes(const Choice &choice) {
-  constexpr uint32_t dp = 1, fsdp = 2, cp = 4;
   std::vector<uint32_t> axes;
-  if (choice.fsdp > 1)
-    axes.push_back(fsdp);
-  else if (choice.dp > 1)
-    axes.push_back(dp);
-  if (choice.cp > 1)
-    axes.push_back(cp);
+  for (auto axis : {choice.fsdp > 1 ? &Choice::fsdp : &Choice::dp, &Choice::cp})
+    if (choice.*axis > 1)
+      axes.push_back(numberOf(axis));
   return axes;
 }
 } // namespace
@@ -111,10 +107,10 @@ BodyBound::Moved BodyBound::movedOf(const Choice &choice, double layers) const {
 /// run beside those over the parts, on other links.
 void BodyBound::addCopies(const cost::Times &times, const Choice &choice,
                           double bytes, Moved &moved) const {
-  constexpr uint32_t dpAxis = 1;
+  constexpr uint32_t copies = numberOf(&Choice::dp);
   double seconds = times.collective(
       plan::CollectiveKind::all_reduce,
-      bytes / static_cast<double>(choice.splitting()), {&dpAxis, 1});
+      bytes / static_cast<double>(choice.splitting()), {&copies, 1});
   moved.last = std::max(moved.last, seconds - moved.backward);
 }
 

@@ -6,14 +6,10 @@ namespace {
 /// Axes with several ranks, outermost first.
 std::vector<std::string> axesOf(const Choice &choice) {
   std::vector<std::string> axes;
-  for (auto [name, size] : {std::pair("pp", choice.pp),
-                            {"dp", choice.dp},
-                            {"fsdp", choice.fsdp},
-                            {"ep", choice.ep},
-                            {"cp", choice.cp},
-                            {"tp", choice.tp}})
-    if (size > 1)
-      axes.push_back(std::string(name) + "=" + std::to_string(size));
+  for (AxisOfChoice axis : axesOfChoices)
+    if (choice.*axis.size > 1)
+      axes.push_back(std::string(axis.name) + "=" +
+                     std::to_string(choice.*axis.size));
   return axes;
 }
 

@@ -33,12 +33,33 @@ struct Choice {
   uint64_t dataParallel() const { return uint64_t{dp} * fsdp * ep; }
   /// Ranks that ZeRO splits over what they all have.
   uint64_t splitting() const { return uint64_t{fsdp > 1 ? fsdp : dp} * cp; }
-  bool operator==(const Choice &) const = default;
+  auto operator<=>(const Choice &) const = default;
 };
 
-/// Sizes of its axes, outermost first.
+/// An axis of the mesh: its name in a spec, and its size in a choice.
+struct AxisOfChoice {
+  const char *name;
+  uint32_t Choice::*size;
+};
+/// Outermost first.
+inline constexpr AxisOfChoice axesOfChoices[] = {
+    {"pp", &Choice::pp}, {"dp", &Choice::dp}, {"fsdp", &Choice::fsdp},
+    {"ep", &Choice::ep}, {"cp", &Choice::cp}, {"tp", &Choice::tp}};
+
+/// Its place among them.
+constexpr uint32_t numberOf(uint32_t Choice::*size) {
+  uint32_t number = 0;
+  while (axesOfChoices[number].size != size)
+    ++number;
+  return number;
+}
+
+/// Sizes of all axes, outermost first.
 inline std::vector<uint64_t> meshOf(const Choice &choice) {
-  return {choice.pp, choice.dp, choice.fsdp, choice.ep, choice.cp, choice.tp};
+  std::vector<uint64_t> sizes;
+  for (AxisOfChoice axis : axesOfChoices)
+    sizes.push_back(choice.*axis.size);
+  return sizes;
 }
 
 /// Keys of a spec and their values as TOML.

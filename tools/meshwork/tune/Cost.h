@@ -28,18 +28,15 @@ struct Compiled {
   uint64_t storedBytes = 0;         // what always lives; of the first rank
   ToHost toHost;                    // of one stage
 };
-/// The same with more of it.
-///   ranks   how many there are beside those of `spec`: the seconds of lists
-///           are those of the slowest, which shares its node with others
-///   layers  numbers of those that count; none: all
+/// The same as costOf(), and more of it.
+///   ranks   of the whole search. The spec has fewer; the others share their
+///           node with these, and the slowest one's seconds count
+///   layers  numbers of those that stay in the model; none: all
 Compiled compileWith(const std::string &text, const spec::Spec &spec,
                      uint32_t ranks, const std::set<size_t> &layers = {});
 
 /// Cuts all other layers out; whether that can be done.
 bool keepLayers(mlir::ModuleOp module, const std::set<size_t> &layers);
-/// The text with those layers alone; nothing where they cannot be cut out.
-std::optional<std::string> textWith(const std::string &text,
-                                    const std::set<size_t> &layers);
 
 /// Reads a model, in a child whose time and memory are bounded by the size of
 /// its text, and looks at one sequence of its step. Messages go to stderr; an

@@ -46,9 +46,8 @@ std::vector<std::string> withMeaningful(const std::vector<std::string> &own,
 /// The same choice with sizes that give keys the same meaning: specs of choices
 /// that are alike in this have the same keys.
 static Choice withoutSizes(Choice choice) {
-  for (uint32_t Choice::*axis : {&Choice::pp, &Choice::dp, &Choice::fsdp,
-                                 &Choice::ep, &Choice::cp, &Choice::tp})
-    choice.*axis = std::min(choice.*axis, 2u);
+  for (AxisOfChoice axis : axesOfChoices)
+    choice.*axis.size = std::min(choice.*axis.size, 2u);
   choice.micro = 1;
   choice.virtualStages = 0;
   return choice;

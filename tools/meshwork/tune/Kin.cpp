@@ -1,7 +1,6 @@
 #include "tools/meshwork/tune/Kin.h"
 
 #include <algorithm>
-#include <tuple>
 
 namespace meshwork::tune {
 namespace {
@@ -19,16 +18,6 @@ Choice headOf(Choice choice) {
   return choice;
 }
 } // namespace
-
-bool Kin::Less::operator()(const Choice &a, const Choice &b) const {
-  auto all = [](const Choice &one) {
-    return std::tie(one.pp, one.dp, one.fsdp, one.ep, one.cp, one.tp, one.micro,
-                    one.virtualStages, one.zeroStage, one.sequenceParallel,
-                    one.gathered, one.reduce, one.exchange, one.schedule,
-                    one.recompute, one.offloads);
-  };
-  return all(a) < all(b);
-}
 
 void Kin::noteSlower(const Choice &choice, double beyond) {
   std::optional<double> &least = known[headOf(choice)].beyond;

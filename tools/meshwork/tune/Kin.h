@@ -30,11 +30,7 @@ private:
     std::vector<Body> tooLarge;
   };
   const Told *find(const Choice &choice) const;
-
-  struct Less {
-    bool operator()(const Choice &a, const Choice &b) const;
-  };
-  std::map<Choice, Told, Less> known; // but for those
+  std::map<Choice, Told> known; // but for those
 };
 
 } // namespace meshwork::tune

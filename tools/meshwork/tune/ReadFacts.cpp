@@ -24,8 +24,9 @@ bool keepLayers(ModuleOp module, const std::set<size_t> &layers) {
   return loss && verify::keepLayers(loss, layers);
 }
 
-std::optional<std::string> textWith(const std::string &text,
-                                    const std::set<size_t> &layers) {
+/// The text with those layers alone; nothing where they cannot be cut out.
+static std::optional<std::string> textWith(const std::string &text,
+                                           const std::set<size_t> &layers) {
   driver::Model model;
   if (model.readText(text, "the model") != driver::ok ||
       !keepLayers(model.module(), layers))

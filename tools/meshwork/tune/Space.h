@@ -1,20 +1,14 @@
 // All choices for a model on so many ranks, and what is no part of them.
 #pragma once
 
+#include "tools/meshwork/tune/AxisSizes.h"
 #include "tools/meshwork/tune/Choice.h"
 #include "tools/meshwork/tune/Facts.h"
 #include "tools/meshwork/tune/Specs.h"
 
 #include <functional>
-#include <map>
 
 namespace meshwork::tune {
-
-/// Sizes that --axis gives, by name.
-using AxisSizes = std::map<std::string, uint32_t>;
-
-/// Reads "dp=8"; messages go to stderr, an exit code.
-int readAxes(const std::vector<std::string> &texts, AxisSizes &sizes);
 
 class Space {
 public:
