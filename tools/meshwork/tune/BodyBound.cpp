@@ -33,6 +33,15 @@ std::vector<uint32_t> splitAxes(const Choice &choice) {
 }
 } // namespace
 
+/// All that have parts of the batch.
+static std::vector<uint32_t> dataAxes(const Choice &choice) {
+  std::vector<uint32_t> axes;
+  for (auto axis : {&Choice::dp, &Choice::fsdp, &Choice::ep, &Choice::cp})
+    if (choice.*axis > 1)
+      axes.push_back(numberOf(axis));
+  return axes;
+}
+
 double sureOf(const Choice &choice, const Body &body) {
   return body.seconds() > 0
              ? (1 - marginOf(choice)) * body.seconds(choice) / body.seconds()
@@ -78,20 +87,9 @@ BodyBound::Moved BodyBound::movedOf(const Choice &choice, double layers) const {
     return moved;
   moved.takesCores = times.takesCores(axes);
   parameters /= double{1} * choice.tp * choice.ep;
-  double ofElement = bytesOfReduced(choice);
-  double parts = partsOfSums(choice, layers, ofElement);
-  auto sums = [&](Kind kind) {
-    return parts * times.collective(kind, ofElement * parameters / parts, axes);
-  };
-  if (choice.zeroStage == 0)
-    moved.last = sums(Kind::all_reduce);
-  else
-    (reducesOnce(choice) ? moved.last : moved.backward) =
-        sums(Kind::reduce_scatter);
-  if (choice.fsdp > 1 && choice.dp > 1)
-    addCopies(times, choice, ofElement * parameters, moved);
+  addSums(times, choice, layers, parameters, axes, moved);
   if (choice.zeroStage == 1 || choice.zeroStage == 2) // weights go together
-    moved.update = times.collective(
+    moved.update += times.collective(
         Kind::all_gather,
         bytesOfWeight * parameters / double(times.ranksOf(axes)), axes);
   double gather =
@@ -103,8 +101,25 @@ BodyBound::Moved BodyBound::movedOf(const Choice &choice, double layers) const {
   return moved;
 }
 
-/// Sums over copies of what ZeRO splits: of each part, once a step. They may
-/// run beside those over the parts, on other links.
+/// Of gradients, and of the loss, which comes after all of them.
+void BodyBound::addSums(const cost::Times &times, const Choice &choice,
+                        double layers, double parameters,
+                        const std::vector<uint32_t> &axes, Moved &moved) const {
+  using Kind = plan::CollectiveKind;
+  Kind kind = choice.zeroStage == 0 ? Kind::all_reduce : Kind::reduce_scatter;
+  double bytes = bytesOfReduced(choice) * parameters;
+  double parts = partsOfSums(choice, layers, bytesOfReduced(choice));
+  double sums = parts * times.collective(kind, bytes / parts, axes);
+  moved.sumsEach = choice.zeroStage > 0 && !reducesOnce(choice);
+  (moved.sumsEach ? moved.backward : moved.last) = sums;
+  moved.tail = times.collective(kind, 0, axes);
+  moved.update = times.collective(Kind::all_reduce, 0, dataAxes(choice));
+  if (choice.fsdp > 1 && choice.dp > 1)
+    addCopies(times, choice, bytes, moved);
+}
+
+/// Sums over copies of what ZeRO splits: of each part, once a step, when it is
+/// summed over the parts. Others may run beside those, on other links.
 void BodyBound::addCopies(const cost::Times &times, const Choice &choice,
                           double bytes, Moved &moved) const {
   constexpr uint32_t copies = numberOf(&Choice::dp);
@@ -112,6 +127,9 @@ void BodyBound::addCopies(const cost::Times &times, const Choice &choice,
       plan::CollectiveKind::all_reduce,
       bytes / static_cast<double>(choice.splitting()), {&copies, 1});
   moved.last = std::max(moved.last, seconds - moved.backward);
+  if (!moved.sumsEach)
+    moved.tail +=
+        times.collective(plan::CollectiveKind::all_reduce, 0, {&copies, 1});
 }
 
 /// All states come from the host, and go back, while the update runs. Copies of
@@ -125,9 +143,9 @@ void BodyBound::addStates(const Choice &choice, const cost::Times &times,
 
 /// Tensors of a rank that fill a bucket each travel alone. Returns bytes of all
 /// others, which travel together.
-template <typename Use>
 double BodyBound::visitAlone(const Choice &choice, double layers,
-                             double bytesOfElement, Use use) const {
+                             double bytesOfElement,
+                             const UseOfTensors &use) const {
   double together = 0, copies = choice.pp > 1 ? layers : 1;
   for (auto [elements, count] :
        choice.pp > 1 ? facts.sizesOfLayer : facts.sizes) {
@@ -174,9 +192,12 @@ double BodyBound::gathers(const cost::Times &times, const Choice &choice,
 
 double BodyBound::meanBackward(const Moved &moved, double computing,
                                double microbatches) const {
-  double each = besides(moved.takesCores, computing, moved.backward),
-         last =
-             besides(moved.takesCores, computing, moved.backward + moved.last);
+  auto with = [&](double moving, bool sums) {
+    return std::max(besides(moved.takesCores, computing, moving),
+                    computing + (sums ? moved.tail : 0));
+  };
+  double each = with(moved.backward, moved.sumsEach),
+         last = with(moved.backward + moved.last, true);
   return each + (last - each) / microbatches;
 }
 
@@ -218,6 +239,8 @@ BodyBound::Beside BodyBound::besideOf(const Choice &choice) {
   beside.moving =
       bound.microbatches(choice) * (moved.forward + moved.backward) +
       moved.last;
+  bool isOnce = choice.pp > 1 || !moved.sumsEach; // whichever rank ends last
+  beside.tails = moved.tail * (isOnce ? 1 : bound.microbatches(choice));
   beside.update = std::max(moved.update, moved.states);
   beside.takesCores = moved.takesCores;
   return beside;
@@ -232,7 +255,7 @@ double BodyBound::seconds(const Beside &beside, double rankSeconds) const {
   double together = beside.isPipeline
                         ? computing + hidden * beside.moving
                         : besides(beside.takesCores, computing, beside.moving);
-  return together + beside.update;
+  return std::max(together, computing + beside.tails) + beside.update;
 }
 
 double BodyBound::seconds(const Choice &choice, const Body &body) {

@@ -29,7 +29,7 @@ public:
   ///   rankSeconds * part, and beside it what moves
   struct Beside {
     double part = 1;
-    double moving = 0, update = 0; // seconds of a step
+    double moving = 0, tails = 0, update = 0; // seconds of a step
     bool takesCores = false, isPipeline = false;
   };
   Beside besideOf(const Choice &choice);
@@ -50,6 +50,9 @@ public:
   ///   sketch  null: not known yet
   double simulated(const Choice &choice, const Body &body,
                    const Sketch *sketch = nullptr);
+  /// The same by what a stage between others takes.
+  double ofLists(const Choice &choice, const Body &body,
+                 const InnerStage &inner);
   /// Whether memory has no room for the layers of balanced stages.
   bool isCrowded(const Choice &choice, const Body &body,
                  const Sketch *sketch = nullptr);
@@ -73,14 +76,20 @@ private:
   struct Moved {
     double forward = 0, backward = 0; // in each microbatch
     double last = 0;                  // beside the last backward pass
-    double update = 0;                // after it
-    double states = 0; // of the optimizer, from the host beside the update
+    /// After the last gradient of one that sums: no work is left to hide it.
+    double tail = 0;
+    bool sumsEach = false; // in each microbatch, or in the last one
+    double update = 0;     // after it
+    double states = 0;     // of the optimizer, from the host beside the update
     bool takesCores = false;
   };
   double bytesOfReduced(const Choice &choice) const;
   Moved movedOf(const Choice &choice, double layers) const;
   void addStates(const Choice &choice, const cost::Times &times,
                  double parameters, Moved &moved) const;
+  void addSums(const cost::Times &times, const Choice &choice, double layers,
+               double parameters, const std::vector<uint32_t> &axes,
+               Moved &moved) const;
   void addCopies(const cost::Times &times, const Choice &choice, double bytes,
                  Moved &moved) const;
   const StepTable *tableOf(const Choice &choice);
@@ -105,6 +114,12 @@ private:
                                     const Layers &layers) const;
   double ofLayers(const Choice &choice, const Body &body,
                   const StepTable &table, const Layers &layers) const;
+  double ofLine(const Choice &choice) const;
+  void takeLists(const InnerStage &inner, const Layers &layers, bool splits,
+                 double part, schedules::Costs &costs) const;
+  std::optional<Layers> layersOfBody(const Choice &choice, const Body &body,
+                                     const StepTable &table,
+                                     const Sketch *sketch) const;
   double unseen(const Choice &choice, const Body &body, const StepTable &table,
                 const Sketch &sketch, const Layers &layers) const;
   std::vector<OfLayer> ofStages(const Body &body, const Layers &layers) const;
@@ -120,9 +135,9 @@ private:
                    const StepTable &table) const;
   double updateOfStages(const Choice &choice, const Body &body,
                         const StepTable &table, const Layers &layers) const;
-  template <typename Use>
+  using UseOfTensors = std::function<void(double bytes, double many)>;
   double visitAlone(const Choice &choice, double layers, double bytesOfElement,
-                    Use use) const;
+                    const UseOfTensors &use) const;
   double partsOfSums(const Choice &choice, double layers,
                      double bytesOfElement) const;
   double gathers(const cost::Times &times, const Choice &choice, double layers,

@@ -94,8 +94,7 @@ double &waitOver(const plan::Plan &plan, const cost::MovedOver &axes,
 /// One run of a list that is not the last of its step, which moves gradients,
 /// too: by which two runs take longer than one.
 double secondsOfRun(const cost::Times &times, const plan::Plan &plan,
-                    uint32_t list, Waits &waits) {
-  const plan::Program &program = *plan.programs()->Get(0);
+                    const plan::Program &program, uint32_t list, Waits &waits) {
   cost::Exposed one, two;
   double seconds = cost::secondsOfStep(times, program, list, 2, &two) -
                    cost::secondsOfStep(times, program, list, 1, &one);
@@ -104,10 +103,43 @@ double secondsOfRun(const cost::Times &times, const plan::Plan &plan,
   return seconds;
 }
 
+/// Where a list of the second stage is counted; null for all others.
+double *timeIn(OfLists &inner, const plan::ListShape &list) {
+  if (list.stage != 1)
+    return nullptr;
+  switch (list.kind) {
+  case plan::ListKind::forward:
+    return &inner.forward;
+  case plan::ListKind::backward:
+    return &inner.backward;
+  case plan::ListKind::input_grad:
+    return &inner.inputGrad;
+  case plan::ListKind::weight_grad:
+    return &inner.weightGrad;
+  default:
+    return nullptr;
+  }
+}
+
+/// Of the second stage, if others come after it.
+OfLists innerLists(const plan::Plan &plan, const cost::Times &times) {
+  OfLists inner;
+  Waits waits;
+  bool hasInner = explain::numStages(plan) > 2;
+  for (const plan::Program *program : *plan.programs()) {
+    explain::RankWork work = explain::workOf(*program);
+    for (uint32_t list = 0; hasInner && list < work.lists.size(); ++list)
+      if (double *seconds = timeIn(inner, work.lists[list]))
+        *seconds = secondsOfRun(times, plan, *program, list, waits);
+  }
+  return inner;
+}
+
 /// Of the lists that each microbatch runs, and of the update.
 void tellLists(const plan::Plan &plan, const cost::Machine &machine,
                Compiled &compiled) {
   cost::Times times = explain::timesOn(plan, machine, cost::Ranks::threads);
+  compiled.inner = innerLists(plan, times);
   const plan::Program &program = *plan.programs()->Get(0);
   explain::RankWork work = explain::workOf(program);
   for (uint32_t list = 0; list < work.lists.size(); ++list) {
@@ -117,7 +149,7 @@ void tellLists(const plan::Plan &plan, const cost::Machine &machine,
     else if (plan::isOfMicrobatch(kind))
       (kind == plan::ListKind::forward ? compiled.forward
                                        : compiled.backward) +=
-          secondsOfRun(times, plan, list, compiled.waits);
+          secondsOfRun(times, plan, program, list, compiled.waits);
   }
 }
 

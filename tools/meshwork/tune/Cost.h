@@ -6,6 +6,7 @@
 #include "tools/meshwork/tune/Costed.h"
 #include "tools/meshwork/tune/Facts.h"
 #include "tools/meshwork/tune/HostTraffic.h"
+#include "tools/meshwork/tune/InnerStage.h"
 #include "tools/meshwork/tune/Waits.h"
 
 #include <set>
@@ -24,9 +25,10 @@ struct Compiled {
   Costed costed;
   double forward = 0, backward = 0; // seconds of a microbatch; of one stage
   Waits waits;                      // of these
-  double update = 0;                // seconds of a step
-  uint64_t storedBytes = 0;         // what always lives; of the first rank
-  ToHost toHost;                    // of one stage
+  OfLists inner;            // of a stage between two others; 0: there is none
+  double update = 0;        // seconds of a step
+  uint64_t storedBytes = 0; // what always lives; of the first rank
+  ToHost toHost;            // of one stage
 };
 /// The same as costOf(), and more of it.
 ///   ranks   of the whole search. The spec has fewer; the others share their

@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <cmath>
 #include <set>
+#include <utility>
 
 namespace meshwork::tune {
 
@@ -135,7 +136,7 @@ std::optional<Frontier::Next> Frontier::next(double seconds) {
     return isWanted(unknown) || isWanted(known) || isWanted(ready);
   };
   while (isAnyWanted()) {
-    if (isWanted(known) && known.top().level != Node::ofKin) {
+    if (isWanted(known) && !isOpen(known.top())) {
       tighten();
       continue; // It may not be wanted any more.
     }
@@ -181,10 +182,17 @@ Frontier::Next Frontier::nextChoice(Nodes &nodes) {
   Node node = nodes.top();
   nodes.pop();
   const Choice &choice = choices[node.which];
-  return {kindOf(node), node.which, choice, 0, node.bound, bytesOf(choice)};
+  Next next{kindOf(node), node.which, choice, 0, node.bound, bytesOf(choice)};
+  if (next.kind == Next::stages) {
+    next.choice = fewestStages(choice);
+    stages[next.choice]; // Others wait for it.
+  }
+  return next;
 }
 
 Frontier::Next::Kind Frontier::kindOf(const Node &node) {
+  if (node.level == Node::ofStages)
+    return Next::stages;
   if (node.level == Node::ofKin)
     return Next::sketch;
   bool isOpen =
@@ -198,8 +206,10 @@ void Frontier::tighten() {
   known.pop();
   if (node.level == Node::ofBody)
     tightenByBody(node);
-  else
+  else if (node.level == Node::simulated)
     push(byKin(node));
+  else
+    tightenByStages(node);
 }
 
 /// Its schedule may tell more than was known, or its layers find no place.
@@ -208,7 +218,8 @@ void Frontier::tightenByBody(const Node &node) {
   Body body = measuredBody(choice);
   if (ofBodies.isCrowded(choice, body))
     giveWay(node.which);
-  bool hasMore = isSketched(choice) || ofBodies.hasLayouts(choice);
+  bool hasMore =
+      isSketched(choice) || hasStages(choice) || ofBodies.hasLayouts(choice);
   double bound = std::max(node.bound, ofBodies.simulated(choice, body));
   push({bound, node.which, hasMore ? Node::simulated : Node::all, 0, bound});
 }
@@ -221,8 +232,38 @@ Frontier::Node Frontier::byKin(Node node) {
   else
     node.bound = std::max(node.bound, node.alone + kin.beyond(choice));
   if (node.level == Node::simulated)
-    node.level = isSketched(choice) ? Node::ofKin : Node::all;
+    node.level = hasStages(choice)    ? Node::ofStages
+                 : isSketched(choice) ? Node::ofKin
+                                      : Node::all;
   return node;
+}
+
+/// Whether another choice tells of its stages.
+bool Frontier::hasStages(const Choice &choice) const {
+  Choice fewest = fewestStages(choice);
+  return isToldByStages(choice) && fewest != choice && isSketched(fewest);
+}
+
+/// Whether something is to be compiled for it.
+bool Frontier::isOpen(const Node &node) const {
+  if (node.level == Node::ofStages)
+    return !stages.contains(fewestStages(choices[node.which]));
+  return node.level == Node::ofKin;
+}
+
+void Frontier::tightenByStages(Node node) {
+  Choice choice = choices[node.which]; // more may be added
+  Stages &told = stages[fewestStages(choice)];
+  if (!told.isDone) {
+    told.waiting.push_back(node);
+    return;
+  }
+  double bound = ofBodies.ofLists(choice, measuredBody(choice), told.inner);
+  if (bound > node.alone && bound < infinity)
+    kin.noteSlower(choice, bound - node.alone);
+  node.bound = std::max(node.bound, bound);
+  node.level = isSketched(choice) ? Node::ofKin : Node::all;
+  push(node);
 }
 
 /// The first of them, by what kin told since it was looked at; whether that is
@@ -255,6 +296,9 @@ double Frontier::bytesOf(const Choice &choice) {
 
 std::pair<size_t, double> Frontier::left() {
   pushChanged();
+  for (auto &[choice, told] : stages)
+    for (const Node &node : std::exchange(told.waiting, {}))
+      known.push(node);
   std::pair<size_t, double> all{numSlower, infinity};
   std::set<size_t> seen; // bodies
   for (const Nodes *nodes : {&unknown, &known, &ready})

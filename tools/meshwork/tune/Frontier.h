@@ -42,9 +42,16 @@ public:
   /// What is compiled next: a body, or a choice with few layers, with balanced
   /// stages whether they fit or not, or as the compiler takes it.
   struct Next {
-    enum Kind { body, splitSketch, sketch, balanced, whole } kind = whole;
-    size_t which = 0; // body, or choice
-    Choice choice = {};
+    enum Kind {
+      body,
+      splitSketch,
+      stages,
+      sketch,
+      balanced,
+      whole
+    } kind = whole;
+    size_t which = 0;    // body, or choice
+    Choice choice = {};  // with `stages` that which tells of it
     uint32_t global = 0; // sequences of its step, of a body
     double bound = 0;    // seconds
     double bytes = 0;    // likewise, of a choice
@@ -61,6 +68,8 @@ public:
   void note(size_t body, const Body *measured);
   /// The same of a sketch whose Next had this bound.
   void note(size_t choice, double bound, const Sketch *sketch);
+  /// Likewise of what tells of stages of a choice.
+  void noteStages(size_t choice, double bound, const Sketch *sketch);
   /// The same of a choice with balanced stages. If they do not fit, it comes
   /// back with what other layers take at least.
   void noteBalanced(size_t choice, const Costed &balanced);
@@ -97,7 +106,14 @@ private:
     size_t which;
     /// Of a choice: what is known of it. Balanced stages that do not fit leave
     /// it to the compiler to search for others.
-    enum Level { ofBody, simulated, ofKin, all, unbalanced } level = all;
+    enum Level {
+      ofBody,
+      simulated,
+      ofStages,
+      ofKin,
+      all,
+      unbalanced
+    } level = all;
     uint32_t ranks = 0; // of a body: that share its microbatch
     double alone = 0;   // of a choice: its bound, without what kin told
     bool operator>(const Node &other) const {
@@ -143,6 +159,10 @@ private:
   void tighten();
   void tightenByBody(const Node &node);
   Node byKin(Node node);
+  bool hasStages(const Choice &choice) const;
+  bool isOpen(const Node &node) const;
+  void tightenByStages(Node node);
+  void noteStages(const Choice &fewest, const InnerStage &inner);
   bool tightenByKin(Nodes &nodes);
   void noteKin(const Choice &choice, const Body &body, const Sketch &sketch,
                double seconds);
@@ -162,6 +182,13 @@ private:
   std::vector<bool> isLeftOut, hasGivenWay;
   Bodies bodies;
   Kin kin;
+  /// By the choices that tell them, and what waits for them.
+  struct Stages {
+    bool isDone = false;
+    InnerStage inner;
+    std::vector<Node> waiting;
+  };
+  std::map<Choice, Stages> stages;
   std::vector<State> states;             // by body
   std::map<size_t, std::string> reasons; // of those that are refused
   std::set<size_t> changed;              // bodies with new choices

@@ -2,6 +2,7 @@
 #include "tools/meshwork/tune/Frontier.h"
 
 #include <algorithm>
+#include <utility>
 
 namespace meshwork::tune {
 
@@ -31,11 +32,32 @@ void Frontier::note(size_t which, double bound, const Sketch *sketch) {
     noteSplit(which, *sketch);
   Body body = measuredBody(choice);
   double seconds = isKnown ? ofBodies.sketched(choice, body, *sketch) : 0;
+  if (isKnown && fewestStages(choice) == choice) {
+    noteStages(choice, sketch->inner);
+    seconds = std::max(seconds, ofBodies.ofLists(choice, body, sketch->inner));
+  }
   if (isKnown)
     noteKin(choice, body, *sketch, seconds);
   if (isKnown && ofBodies.isCrowded(choice, body, sketch))
     giveWay(which);
   push({std::max(bound, seconds), which});
+}
+
+/// Where it tells nothing, its choices go on without.
+void Frontier::noteStages(size_t which, double bound, const Sketch *sketch) {
+  bool isKnown = sketch && sketch->status == Costed::done;
+  noteStages(fewestStages(choices[which]),
+             isKnown ? sketch->inner : InnerStage());
+  known.push({bound, which, Node::ofStages, 0, bound});
+}
+
+/// What waited for it goes on.
+void Frontier::noteStages(const Choice &fewest, const InnerStage &inner) {
+  Stages &told = stages[fewest];
+  told.isDone = true;
+  told.inner = inner;
+  for (const Node &node : std::exchange(told.waiting, {}))
+    known.push(node);
 }
 
 /// What was told before was of balanced stages.

@@ -227,20 +227,34 @@ Body bodyFromJson(const std::string &text) {
   return body;
 }
 
+static json::Array arrayOf(const OfLists &lists) {
+  return json::Array{lists.forward, lists.backward, lists.inputGrad,
+                     lists.weightGrad};
+}
+
+static OfLists listsIn(const json::Object &object, llvm::StringRef key) {
+  std::vector<double> all = numbers(object, key);
+  return all.size() == 4 ? OfLists{all[0], all[1], all[2], all[3]} : OfLists();
+}
+
 std::string toJson(const Sketch &sketch) {
   return textOf(json::Object{{"status", static_cast<int>(sketch.status)},
                              {"why", json::fixUTF8(sketch.why)},
                              {"seconds", sketch.seconds},
                              {"seconds_of_layer", sketch.secondsOfLayer},
                              {"bytes", json::Array(sketch.bytes)},
-                             {"of_layer", json::Array(sketch.ofLayer)}});
+                             {"of_layer", json::Array(sketch.ofLayer)},
+                             {"one", arrayOf(sketch.inner.one)},
+                             {"two", arrayOf(sketch.inner.two)}});
 }
 
 Sketch sketchFromJson(const std::string &text) {
   json::Object object = objectOf(text);
-  return {statusIn(object),          word(object, "why"),
-          number(object, "seconds"), number(object, "seconds_of_layer"),
-          numbers(object, "bytes"),  numbers(object, "of_layer")};
+  Sketch sketch{statusIn(object),          word(object, "why"),
+                number(object, "seconds"), number(object, "seconds_of_layer"),
+                numbers(object, "bytes"),  numbers(object, "of_layer")};
+  sketch.inner = {listsIn(object, "one"), listsIn(object, "two")};
+  return sketch;
 }
 
 } // namespace meshwork::tune

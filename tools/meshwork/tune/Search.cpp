@@ -86,16 +86,19 @@ private:
 
   bool start(const Frontier::Next &next) {
     bool isBody = next.kind == Frontier::Next::body;
+    bool isStages = next.kind == Frontier::Next::stages;
     Task task{kindOf(next), next.which,
               next.choice,  isBody ? next.global : options.global,
               next.bound,   next.bytes};
-    if (!isBody && usual.has(next.choice)) {
+    if (!isBody && !isStages && usual.has(next.choice)) {
       noteSame(task);
       return false;
     }
     std::string why = startTask(task);
     if (!why.empty() && isBody) // Its choices tell why themselves.
       frontier->note(next.which, nullptr);
+    else if (!why.empty() && isStages)
+      frontier->noteStages(next.which, next.bound, nullptr);
     else if (!why.empty() && task.kind != Task::ofSplit)
       noteRefused(task, why);
     return why.empty();
@@ -212,6 +215,8 @@ private:
     ++found.sketches;
     if (task.kind == Task::ofSplit)
       frontier->noteSplit(task.which, sketch);
+    else if (task.kind == Task::ofStages)
+      frontier->noteStages(task.which, task.bound, &sketch);
     else
       frontier->note(task.which, task.bound, &sketch);
   }

@@ -8,6 +8,7 @@
 #include "tools/meshwork/tune/Choice.h"
 #include "tools/meshwork/tune/Costed.h"
 #include "tools/meshwork/tune/Facts.h"
+#include "tools/meshwork/tune/InnerStage.h"
 
 #include <vector>
 
@@ -23,6 +24,7 @@ struct Sketch {
   /// one more in each; 0 where that was not compiled. Without a pipeline: of
   /// all layers.
   std::vector<double> bytes = {}, ofLayer = {};
+  InnerStage inner = {};
 };
 
 /// JSON, both ways; reading gives a broken one for what is none.

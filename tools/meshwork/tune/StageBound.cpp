@@ -71,10 +71,23 @@ double BodyBound::unseen(const Choice &choice, const Body &body,
   double one = beyond(1, sketch.seconds), all = one;
   if (fewest > 1) {
     double two = beyond(2, sketch.seconds + sketch.secondsOfLayer);
-    all += static_cast<double>(fewest - 1) * (two - one);
+    double more = static_cast<double>(fewest - 1) * (two - one);
+    bool isAlone = choice.dataParallel() * choice.cp == 1;
+    all += more > 0 && !isAlone ? ofLine(choice) * more : more;
   }
   return evenness(table, layers) *
          std::max(0.0, all - marginOfUnseen * std::max(one, all));
+}
+
+/// That the compiler should find for its stages, by bytes of their bodies.
+std::optional<BodyBound::Layers>
+BodyBound::layersOfBody(const Choice &choice, const Body &body,
+                        const StepTable &table, const Sketch *sketch) const {
+  StageMemory::Costs costs =
+      bytesOf(choice, table, body.leastKept, body.splitKept, body.otherBytes);
+  return layersOf(choice, table, [&](const Layers &some) {
+    return bytesOfRanks(table, costs, sketch, some);
+  });
 }
 
 double BodyBound::simulated(const Choice &choice, const Body &body,
@@ -83,12 +96,7 @@ double BodyBound::simulated(const Choice &choice, const Body &body,
   double quick = seconds(choice, body);
   if (!table || body.ofKinds.empty())
     return quick;
-  StageMemory::Costs costs =
-      bytesOf(choice, *table, body.leastKept, body.splitKept, body.otherBytes);
-  std::optional<Layers> layers =
-      layersOf(choice, *table, [&](const Layers &some) {
-        return bytesOfRanks(*table, costs, sketch, some);
-      });
+  std::optional<Layers> layers = layersOfBody(choice, body, *table, sketch);
   if (!layers)
     return std::numeric_limits<double>::infinity();
   double found = ofLayers(choice, body, *table, *layers);

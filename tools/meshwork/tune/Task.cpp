@@ -10,6 +10,8 @@ Task::Kind kindOf(const Frontier::Next &next) {
     return Task::ofBody;
   case Frontier::Next::splitSketch:
     return Task::ofSplit;
+  case Frontier::Next::stages:
+    return Task::ofStages;
   case Frontier::Next::sketch:
     return Task::ofSketch;
   case Frontier::Next::balanced:

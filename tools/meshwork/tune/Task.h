@@ -10,6 +10,7 @@ struct Task {
   enum Kind {
     ofBody,
     ofSplit,
+    ofStages,
     ofSketch,
     ofBalanced,
     ofChoice,
@@ -20,7 +21,9 @@ struct Task {
   uint32_t global = 0; // sequences of a step
   double bound = 0, bytes = 0;
 
-  bool isSketch() const { return kind == ofSplit || kind == ofSketch; }
+  bool isSketch() const {
+    return kind == ofSplit || kind == ofStages || kind == ofSketch;
+  }
 };
 
 Task::Kind kindOf(const Frontier::Next &next);
