@@ -320,7 +320,7 @@ class Tune(unittest.TestCase):
         asked = {"model": "deep.json", "machine": self.slow_machine(ranks_per_node=2), "ranks": 8}
         found = self.found(*options, "--within", "100000%", **asked)
         ratios = {row["name"].split(", ")[2]: row["bound_ms"] / row["step_ms"] for row in found["best"]}
-        self.assertEqual(len(ratios), 8)
+        self.assertEqual((len(ratios), found["cached"]), (8, 0))
         self.assertLessEqual(max(ratios.values()), 1)
         self.assertGreater(min(ratios["interleaved-1f1b x4"], ratios["interleaved-1f1b x8"]), 0.85, ratios)
         self.assertEqual(self.found(*options, **asked)["best"][0]["step_ms"], found["best"][0]["step_ms"])

@@ -9,7 +9,7 @@ bool Costing::start(size_t task, const std::string &content,
   std::string key = cacheKey(content);
   if (const std::string *result = cache.find(key)) {
     known.push_back({task, *result});
-    ++cached;
+    cached += own.contains(key) ? 0 : 1;
     return true;
   }
   bool isStarted = workers.start(task, work);
@@ -27,8 +27,10 @@ std::optional<Workers::Finished> Costing::wait() {
   std::optional<Workers::Finished> finished = workers.wait();
   if (!finished)
     return std::nullopt;
-  if (!isBroken(finished->result))
+  if (!isBroken(finished->result)) {
     cache.add(keys[finished->task], finished->result);
+    own.insert(keys[finished->task]);
+  }
   keys.erase(finished->task);
   return finished;
 }

@@ -6,6 +6,8 @@
 #include "tools/meshwork/tune/Workers.h"
 
 #include <deque>
+#include <map>
+#include <set>
 
 namespace meshwork::tune {
 
@@ -23,6 +25,7 @@ public:
   /// As Workers::wait. Faults of the compiler are not kept.
   std::optional<Workers::Finished> wait();
 
+  /// Results of an earlier search.
   size_t fromCache() const { return cached; }
 
 private:
@@ -31,6 +34,7 @@ private:
   Cache &cache;
   std::deque<Workers::Finished> known;
   std::map<size_t, std::string> keys; // of tasks that run
+  std::set<std::string> own;          // keys of what this search found
   size_t cached = 0;
 };
 
