@@ -251,6 +251,9 @@ bool Frontier::isOpen(const Node &node) const {
   return node.level == Node::ofKin;
 }
 
+/// Kin differ more in what their lists tell than in what whole sketches do.
+constexpr double sureOfKin = 0.9;
+
 void Frontier::tightenByStages(Node node) {
   Choice choice = choices[node.which]; // more may be added
   Stages &told = stages[fewestStages(choice)];
@@ -260,7 +263,7 @@ void Frontier::tightenByStages(Node node) {
   }
   double bound = ofBodies.ofLists(choice, measuredBody(choice), told.inner);
   if (bound > node.alone && bound < infinity)
-    kin.noteSlower(choice, bound - node.alone);
+    kin.noteSlower(choice, sureOfKin * (bound - node.alone));
   node.bound = std::max(node.bound, bound);
   node.level = isSketched(choice) ? Node::ofKin : Node::all;
   push(node);
