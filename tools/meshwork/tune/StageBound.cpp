@@ -202,6 +202,8 @@ schedules::Costs BodyBound::costsOf(const Choice &choice, const Body &body,
   costs.transfer.assign(stages.size(), transferOf(choice));
   for (size_t stage = 0; stage < stages.size(); ++stage) {
     Moved moved = movedOf(choice, static_cast<double>(layers[stage]));
+    if (!moved.sumsEach) // Stages of a rank may share the last of a step.
+      moved.tail = 0;
     double forward =
         stages[stage].forward + (stage == 0 ? std::max(before, 0.0) : 0);
     double backward = stages[stage].backward +
