@@ -342,6 +342,9 @@ class Tune(unittest.TestCase):
         near = [row for row in every if row["step_ms"] <= limit]
         self.assertGreater(max(row["bound_ms"] for row in near), limit, "no bound here is too high")
         found = self.found(*options, "--within", "4%", **asked)
+        rings = [row for row in near if row["settings"].get("context.method") == "ring"]
+        self.assertEqual(rings[0]["step_ms"], rings[1]["step_ms"])
+        self.assertEqual([row["settings"]["context.layout"] for row in rings], ["zigzag", "block"], "as choices are listed")
         self.assertEqual([row["name"] for row in found["best"] if row["step_ms"] <= limit], [row["name"] for row in near])
         self.assertLess(found["compiled"], len(every))
 

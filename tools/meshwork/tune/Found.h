@@ -49,9 +49,14 @@ struct Found {
   bool fits(const Costed &costed) const {
     return limit == 0 || costed.bytes <= limit;
   }
-  bool isBetter(const Costed &a, const Costed &b) const {
-    return driver::isBetter(a, b,
-                            limit == 0 ? std::nullopt : std::optional(limit));
+  /// Of equal ones the first choice, whichever was compiled first: a search
+  /// tells the same every time.
+  bool isBetter(const Row &a, const Row &b) const {
+    auto beats = [&](const Row &one, const Row &other) {
+      return driver::isBetter(one.costed, other.costed,
+                              limit == 0 ? std::nullopt : std::optional(limit));
+    };
+    return beats(a, b) || (!beats(b, a) && a.choice < b.choice);
   }
 };
 

@@ -84,14 +84,11 @@ private:
   const runtime::ScratchFolder &folder;
 };
 
-/// What did not run comes last, as it was.
-std::pair<double, double> orderOf(const Row &row) {
+/// What did not run comes last.
+double orderOf(const Row &row) {
   double measured = row.measured.value_or(0);
-  return {measured > 0 ? measured : std::numeric_limits<double>::infinity(),
-          row.costed.seconds};
+  return measured > 0 ? measured : std::numeric_limits<double>::infinity();
 }
-
-bool isFaster(const Row &a, const Row &b) { return orderOf(a) < orderOf(b); }
 } // namespace
 
 absl::Status measureBest(Specs &specs, const Facts &facts, size_t top,
@@ -111,6 +108,10 @@ absl::Status measureBest(Specs &specs, const Facts &facts, size_t top,
     if (!seconds.ok())
       row.whyUnmeasured = std::string(seconds.status().message());
   }
+  auto isFaster = [&](const Row &a, const Row &b) {
+    double ofA = orderOf(a), ofB = orderOf(b);
+    return ofA != ofB ? ofA < ofB : found.isBetter(a, b);
+  };
   std::sort(found.rows.begin(),
             found.rows.begin() + static_cast<std::ptrdiff_t>(count), isFaster);
   return absl::OkStatus();

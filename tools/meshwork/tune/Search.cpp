@@ -245,8 +245,7 @@ private:
       if (found.fits(costed)) {
         best = std::min(best, costed.seconds);
         found.rows.push_back(row);
-      } else if (!found.nearest ||
-                 found.isBetter(costed, found.nearest->costed))
+      } else if (!found.nearest || found.isBetter(row, *found.nearest))
         found.nearest = row;
     } else if (costed.status == Costed::refused)
       noteRefused(task, costed.why);
@@ -275,9 +274,7 @@ private:
     if (found.bound == Frontier::infinity)
       found.bound = 0;
     std::sort(found.rows.begin(), found.rows.end(),
-              [&](const Row &a, const Row &b) {
-                return found.isBetter(a.costed, b.costed);
-              });
+              [&](const Row &a, const Row &b) { return found.isBetter(a, b); });
     meter.clear();
   }
 

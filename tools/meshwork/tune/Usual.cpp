@@ -38,7 +38,7 @@ void Usual::tryNext(size_t which) {
 void Usual::note(size_t which, const Row &row) {
   UsualRow &usual = found.usual[which];
   bool isDone = row.costed.status == Costed::done;
-  if (isDone && (!usual.row || found.isBetter(row.costed, usual.row->costed)))
+  if (isDone && (!usual.row || found.isBetter(row, *usual.row)))
     usual.row = row;
   else if (!isDone && !usual.row)
     usual.why = row.costed.why;
