@@ -128,14 +128,12 @@ absl::Status check(const Wanted &wanted, const NamedSchedule *named) {
 
 absl::StatusOr<Table> generate(const Wanted &wanted) {
   bool best = wanted.name == wordOf(spec::Schedule::best);
-  const std::vector<NamedSchedule> &all = namedSchedules();
-  auto named = std::ranges::find(all, wanted.name, &NamedSchedule::name);
-  if (!best && named == all.end())
+  const NamedSchedule *named = findNamed(wanted.name);
+  if (!best && !named)
     return invalid(
         absl::StrCat("found the schedule ", quote(wanted.name), ", expected ",
                      spec::listOfWords<spec::Schedule>(), ", or a CSV file"));
-  if (absl::Status status = check(wanted, best ? nullptr : &*named);
-      !status.ok())
+  if (absl::Status status = check(wanted, named); !status.ok())
     return status;
   return best ? generateBest(wanted) : generateNamed(wanted, *named);
 }

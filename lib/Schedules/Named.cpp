@@ -89,17 +89,17 @@ std::unique_ptr<Rule> zbH2(const Work &work) {
 const std::vector<NamedSchedule> &namedSchedules() {
   using spec::Schedule;
   static const std::vector<NamedSchedule> all = {
-      {wordOf(Schedule::gpipe), 1, false, false, gpipe},
-      {wordOf(Schedule::oneForwardOneBackward), 1, false, false,
+      {wordOf(Schedule::gpipe), 1, false, false, false, gpipe},
+      {wordOf(Schedule::oneForwardOneBackward), 1, false, false, false,
        oneForwardOneBackward},
-      {wordOf(Schedule::interleaved), 2, true, false, interleaved},
-      {wordOf(Schedule::zbH1), 1, false, false, zbH1},
-      {wordOf(Schedule::zbH2), 1, false, false, zbH2},
-      {wordOf(Schedule::zbV), 2, false, true,
+      {wordOf(Schedule::interleaved), 2, true, false, false, interleaved},
+      {wordOf(Schedule::zbH1), 1, false, false, true, zbH1},
+      {wordOf(Schedule::zbH2), 1, false, false, true, zbH2},
+      {wordOf(Schedule::zbV), 2, false, true, true,
        [](const Work &work) {
          return givenOrder(work, zbV(ranksOf(work), work.microbatches));
        }},
-      {wordOf(Schedule::dualPipeV), 2, false, true,
+      {wordOf(Schedule::dualPipeV), 2, false, true, true,
        [](const Work &work) {
          return givenOrder(work, dualPipeV(ranksOf(work), work.microbatches));
        }},
@@ -107,9 +107,14 @@ const std::vector<NamedSchedule> &namedSchedules() {
   return all;
 }
 
+const NamedSchedule *findNamed(std::string_view name) {
+  auto found = std::ranges::find(namedSchedules(), name, &NamedSchedule::name);
+  return found == namedSchedules().end() ? nullptr : &*found;
+}
+
 int32_t ownVirtualStages(std::string_view name) {
-  auto named = std::ranges::find(namedSchedules(), name, &NamedSchedule::name);
-  return named == namedSchedules().end() ? 1 : named->virtualStages;
+  const NamedSchedule *named = findNamed(name);
+  return named ? named->virtualStages : 1;
 }
 
 std::vector<int32_t> placeStages(int32_t ranks, int32_t virtualStages,

@@ -16,6 +16,7 @@ struct NamedSchedule {
   int32_t virtualStages = 1;
   bool takesAnyNumber = false; // of them; else that one alone
   bool vShaped = false;
+  bool splitsBackward = false; // into I and W
   std::unique_ptr<Rule> (*rule)(const Work &work);
 };
 
@@ -27,6 +28,8 @@ inline bool takes(const NamedSchedule &named, int32_t virtualStages) {
 /// In the order of their names (lib/Spec/ScheduleNames.h); `auto`, which is
 /// searched for, is not among them.
 const std::vector<NamedSchedule> &namedSchedules();
+/// Null: there is none of this name.
+const NamedSchedule *findNamed(std::string_view name);
 
 /// The stages of `ranks` ranks: looped (stage % ranks), or there and back.
 std::vector<int32_t> placeStages(int32_t ranks, int32_t virtualStages,

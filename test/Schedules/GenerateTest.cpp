@@ -1,5 +1,6 @@
 #include "lib/Schedules/Generate.h"
 #include "lib/Schedules/Csv.h"
+#include "lib/Schedules/Named.h"
 #include "lib/Schedules/Simulate.h"
 #include "lib/Schedules/Verdict.h"
 #include "lib/Schedules/VirtualStages.h"
@@ -161,6 +162,16 @@ TEST(Generate, vShapedSchedulesKeepTheirPromise) {
       Timeline dual = unitTimes(table("dualpipe-v", ranks, m));
       ASSERT_LE(mostAlive(dual), 2 * ranks + 1) << ranks << " " << m;
     }
+}
+
+TEST(Generate, whatSplitsBackwardSaysSo) {
+  for (const NamedSchedule &named : namedSchedules()) {
+    int splits = 0;
+    for (const auto &rank : table(named.name, 2, 8).ranks)
+      for (const Action &action : rank)
+        splits += action.kind == Kind::weightGrad;
+    EXPECT_EQ(splits > 0, named.splitsBackward) << named.name;
+  }
 }
 
 // Few ranks, few microbatches, uneven ones: all tables are legal. Each size

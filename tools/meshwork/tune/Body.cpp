@@ -42,15 +42,18 @@ OfLayer difference(const Compiled &few, const Compiled &more) {
   auto each = [](double a, double b) {
     return std::max(0.0, b - a) / layersMore;
   };
-  return {each(few.forward, more.forward), each(few.backward, more.backward),
+  return {each(few.lists.forward[0], more.lists.forward[0]),
+          each(few.lists.backward[0], more.lists.backward[0]),
           each(few.update, more.update),
           each(passingBytes(few), passingBytes(more))};
 }
 
 Body asCompiled(const Compiled &compiled) {
   Body body{compiled.costed.status, compiled.costed.why};
-  body.forward = compiled.forward;
-  body.backward = compiled.backward;
+  if (body.status == Costed::done) {
+    body.forward = compiled.lists.forward[0];
+    body.backward = compiled.lists.backward[0];
+  }
   body.waits = compiled.waits;
   body.update = compiled.update;
   body.otherBytes = passingBytes(compiled);

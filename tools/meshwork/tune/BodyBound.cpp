@@ -19,28 +19,28 @@ double marginOf(const Choice &choice) {
   return choice.pp > 1 ? marginOfStages : margin;
 }
 
-bool reducesOnce(const Choice &choice) {
-  return choice.zeroStage < 2 || choice.reduce == "step";
+/// Those of them that the mesh of a choice has.
+std::vector<uint32_t> numbersOf(const Choice &choice,
+                                std::initializer_list<uint32_t Choice::*> all) {
+  std::vector<uint32_t> axes;
+  for (auto axis : all)
+    if (choice.*axis > 1)
+      axes.push_back(numberOf(axis));
+  return axes;
 }
 
 /// Of meshOf(), what Choice::splitting() counts.
 std::vector<uint32_t> splitAxes(const Choice &choice) {
-  std::vector<uint32_t> axes;
-  for (auto axis : {choice.fsdp > 1 ? &Choice::fsdp : &Choice::dp, &Choice::cp})
-    if (choice.*axis > 1)
-      axes.push_back(numberOf(axis));
-  return axes;
+  return numbersOf(
+      choice, {choice.fsdp > 1 ? &Choice::fsdp : &Choice::dp, &Choice::cp});
 }
-} // namespace
 
 /// All that have parts of the batch.
-static std::vector<uint32_t> dataAxes(const Choice &choice) {
-  std::vector<uint32_t> axes;
-  for (auto axis : {&Choice::dp, &Choice::fsdp, &Choice::ep, &Choice::cp})
-    if (choice.*axis > 1)
-      axes.push_back(numberOf(axis));
-  return axes;
+std::vector<uint32_t> dataAxes(const Choice &choice) {
+  return numbersOf(choice,
+                   {&Choice::dp, &Choice::fsdp, &Choice::ep, &Choice::cp});
 }
+} // namespace
 
 double sureOf(const Choice &choice, const Body &body) {
   return body.seconds() > 0
@@ -64,7 +64,7 @@ BodyBound::BodyBound(const Bound &bound, const spec::Spec &spec,
 /// Of a gradient's element on links. What is reduced in each microbatch is as
 /// that computed it, what is reduced once as it was added up.
 double BodyBound::bytesOfReduced(const Choice &choice) const {
-  if (!reducesOnce(choice))
+  if (choice.sumsEach())
     return std::min(bytesOfGradient, bytesOfActivation);
   return bound.microbatches(choice) > 1 ? bytesOfSum : bytesOfGradient;
 }
@@ -110,12 +110,12 @@ void BodyBound::addSums(const cost::Times &times, const Choice &choice,
   double bytes = bytesOfReduced(choice) * parameters;
   double parts = partsOfSums(choice, layers, bytesOfReduced(choice));
   double sums = parts * times.collective(kind, bytes / parts, axes);
-  moved.sumsEach = choice.zeroStage > 0 && !reducesOnce(choice);
-  (moved.sumsEach ? moved.backward : moved.last) = sums;
-  moved.tail = times.collective(kind, 0, axes);
+  (choice.sumsEach() ? moved.backward : moved.last) = sums;
+  moved.lastTail = times.collective(kind, 0, axes);
   moved.update = times.collective(Kind::all_reduce, 0, dataAxes(choice));
   if (choice.fsdp > 1 && choice.dp > 1)
     addCopies(times, choice, bytes, moved);
+  moved.tail = choice.pp == 1 || choice.sumsEach() ? moved.lastTail : 0;
 }
 
 /// Sums over copies of what ZeRO splits: of each part, once a step, when it is
@@ -127,8 +127,8 @@ void BodyBound::addCopies(const cost::Times &times, const Choice &choice,
       plan::CollectiveKind::all_reduce,
       bytes / static_cast<double>(choice.splitting()), {&copies, 1});
   moved.last = std::max(moved.last, seconds - moved.backward);
-  if (!moved.sumsEach)
-    moved.tail +=
+  if (!choice.sumsEach())
+    moved.lastTail +=
         times.collective(plan::CollectiveKind::all_reduce, 0, {&copies, 1});
 }
 
@@ -169,7 +169,7 @@ double BodyBound::partsOfSums(const Choice &choice, double layers,
       visitAlone(choice, layers, bytesOfElement,
                  [&](double /*bytes*/, double many) { alone += many; });
   double parts = std::max(1.0, alone + std::floor(together / bucketBytes));
-  return reducesOnce(choice) ? std::min(parts, std::max(1.0, layers)) : parts;
+  return choice.sumsEach() ? parts : std::min(parts, std::max(1.0, layers));
 }
 
 /// Weights before their use.
@@ -190,15 +190,15 @@ double BodyBound::gathers(const cost::Times &times, const Choice &choice,
   return seconds + (together > 0 ? buckets * secondsOf(together / buckets) : 0);
 }
 
-double BodyBound::meanBackward(const Moved &moved, double computing,
-                               double microbatches) const {
-  auto with = [&](double moving, bool sums) {
+double BodyBound::meanBackward(const Choice &choice, const Moved &moved,
+                               double computing) const {
+  auto with = [&](double moving, double tail) {
     return std::max(besides(moved.takesCores, computing, moving),
-                    computing + (sums ? moved.tail : 0));
+                    computing + tail);
   };
-  double each = with(moved.backward, moved.sumsEach),
-         last = with(moved.backward + moved.last, true);
-  return each + (last - each) / microbatches;
+  double each = with(moved.backward, choice.sumsEach() ? moved.tail : 0),
+         last = with(moved.backward + moved.last, moved.tail);
+  return each + (last - each) / bound.microbatches(choice);
 }
 
 double BodyBound::updateOf(const Choice &choice, const Moved &moved,
@@ -239,8 +239,8 @@ BodyBound::Beside BodyBound::besideOf(const Choice &choice) {
   beside.moving =
       bound.microbatches(choice) * (moved.forward + moved.backward) +
       moved.last;
-  bool isOnce = choice.pp > 1 || !moved.sumsEach; // whichever rank ends last
-  beside.tails = moved.tail * (isOnce ? 1 : bound.microbatches(choice));
+  bool isOnce = choice.pp > 1 || !choice.sumsEach(); // whichever rank is last
+  beside.tails = moved.lastTail * (isOnce ? 1 : bound.microbatches(choice));
   beside.update = std::max(moved.update, moved.states);
   beside.takesCores = moved.takesCores;
   return beside;
@@ -271,7 +271,7 @@ double BodyBound::seconds(const Choice &choice, const Body &body) {
   double many = bound.microbatches(choice), sure = sureOf(choice, body);
   double ofStep =
       many * (besides(moved.takesCores, sure * body.forward, moved.forward) +
-              meanBackward(moved, sure * body.backward, many)) +
+              meanBackward(choice, moved, sure * body.backward)) +
       updateOf(choice, moved, body.update);
   return std::max(bound.seconds(choice), ofStep);
 }

@@ -76,11 +76,13 @@ private:
   struct Moved {
     double forward = 0, backward = 0; // in each microbatch
     double last = 0;                  // beside the last backward pass
-    /// After the last gradient of one that sums: no work is left to hide it.
+    /// After the last gradient of a step: no work is left to hide it.
+    double lastTail = 0;
+    /// Likewise of a list that sums. Stages of a rank share what is summed once
+    /// in a step, so the last of it may be none of theirs.
     double tail = 0;
-    bool sumsEach = false; // in each microbatch, or in the last one
-    double update = 0;     // after it
-    double states = 0;     // of the optimizer, from the host beside the update
+    double update = 0; // after it
+    double states = 0; // of the optimizer, from the host beside the update
     bool takesCores = false;
   };
   double bytesOfReduced(const Choice &choice) const;
@@ -97,8 +99,8 @@ private:
   double besides(bool takesCores, double computing, double moving) const {
     return tune::besides(machine, takesCores, computing, moving);
   }
-  double meanBackward(const Moved &moved, double computing,
-                      double microbatches) const;
+  double meanBackward(const Choice &choice, const Moved &moved,
+                      double computing) const;
   double updateOf(const Choice &choice, const Moved &moved, double whole) const;
   using Layers = std::vector<int64_t>; // of virtual stages
   std::vector<uint64_t> bytesOfRanks(const StepTable &table,

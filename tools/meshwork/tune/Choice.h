@@ -33,6 +33,8 @@ struct Choice {
   uint64_t dataParallel() const { return uint64_t{dp} * fsdp * ep; }
   /// Ranks that ZeRO splits over what they all have.
   uint64_t splitting() const { return uint64_t{fsdp > 1 ? fsdp : dp} * cp; }
+  /// Whether ranks sum gradients in each microbatch, or once in a step.
+  bool sumsEach() const { return zeroStage >= 2 && reduce != "step"; }
   auto operator<=>(const Choice &) const = default;
 };
 

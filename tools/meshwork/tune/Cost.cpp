@@ -103,54 +103,40 @@ double secondsOfRun(const cost::Times &times, const plan::Plan &plan,
   return seconds;
 }
 
-/// Where a list of the second stage is counted; null for all others.
-double *timeIn(OfLists &inner, const plan::ListShape &list) {
-  if (list.stage != 1)
-    return nullptr;
-  switch (list.kind) {
-  case plan::ListKind::forward:
-    return &inner.forward;
-  case plan::ListKind::backward:
-    return &inner.backward;
-  case plan::ListKind::input_grad:
-    return &inner.inputGrad;
-  case plan::ListKind::weight_grad:
-    return &inner.weightGrad;
-  default:
-    return nullptr;
-  }
+/// Of each list of a rank; 0 of those that run once in a step.
+explain::RankWork workOf(const cost::Times &times, const plan::Plan &plan,
+                         const plan::Program &program, Waits &waits) {
+  explain::RankWork work = explain::workOf(program);
+  for (uint32_t list = 0; list < work.lists.size(); ++list)
+    work.seconds.push_back(plan::isOfMicrobatch(work.lists[list].kind)
+                               ? secondsOfRun(times, plan, program, list, waits)
+                               : 0);
+  return work;
 }
 
-/// Of the second stage, if others come after it.
-OfLists innerLists(const plan::Plan &plan, const cost::Times &times) {
-  OfLists inner;
-  Waits waits;
-  bool hasInner = explain::numStages(plan) > 2;
-  for (const plan::Program *program : *plan.programs()) {
-    explain::RankWork work = explain::workOf(*program);
-    for (uint32_t list = 0; hasInner && list < work.lists.size(); ++list)
-      if (double *seconds = timeIn(inner, work.lists[list]))
-        *seconds = secondsOfRun(times, plan, *program, list, waits);
-  }
-  return inner;
+double updateOf(const cost::Times &times, const plan::Program &program) {
+  double seconds = 0;
+  for (uint32_t list = 0; list < program.lists()->size(); ++list)
+    if (program.lists()->Get(list)->kind() == plan::ListKind::update)
+      seconds += cost::secondsOfList(times, program, list, true);
+  return seconds;
 }
 
-/// Of the lists that each microbatch runs, and of the update.
 void tellLists(const plan::Plan &plan, const cost::Machine &machine,
                Compiled &compiled) {
   cost::Times times = explain::timesOn(plan, machine, cost::Ranks::threads);
-  compiled.inner = innerLists(plan, times);
-  const plan::Program &program = *plan.programs()->Get(0);
-  explain::RankWork work = explain::workOf(program);
-  for (uint32_t list = 0; list < work.lists.size(); ++list) {
-    plan::ListKind kind = work.lists[list].kind;
-    if (kind == plan::ListKind::update)
-      compiled.update += cost::secondsOfList(times, program, list, true);
-    else if (plan::isOfMicrobatch(kind))
-      (kind == plan::ListKind::forward ? compiled.forward
-                                       : compiled.backward) +=
-          secondsOfRun(times, plan, program, list, compiled.waits);
+  std::vector<explain::RankWork> ranks;
+  size_t stages = 0;
+  for (const plan::Program *program : *plan.programs()) {
+    Waits waits;
+    ranks.push_back(workOf(times, plan, *program, waits));
+    if (ranks.size() == 1)
+      compiled.waits = waits;
+    for (const plan::ListShape &list : ranks.back().lists)
+      stages = std::max<size_t>(stages, list.stage + 1);
   }
+  compiled.lists = explain::costsOf(ranks, stages);
+  compiled.update = updateOf(times, *plan.programs()->Get(0));
 }
 
 /// Of the forward pass.
@@ -180,17 +166,17 @@ void tell(const explain::WholeStep &whole, Costed &costed) {
   costed.exposed = *whole.exposed;
   costed.bubble = whole.bubble;
 }
-} // namespace
 
-Compiled compileWith(const std::string &text, const spec::Spec &given,
-                     uint32_t ranks, const std::set<size_t> &layers) {
-  Compiled compiled;
-  Costed &costed = compiled.costed;
+/// What a plan should take; `use` sees it.
+using Use = llvm::function_ref<void(const plan::Plan &, const cost::Machine &)>;
+Costed compile(const std::string &text, const spec::Spec &given,
+               const std::set<size_t> &layers, Use use) {
+  Costed costed;
   spec::Spec spec = given;
   driver::Model model;
   if (model.readOwn(text) != driver::ok ||
       (!layers.empty() && !keepLayers(model.module(), layers)))
-    return compiled;
+    return costed;
   MLIRContext *context = model.module()->getContext();
   context->disableMultithreading(); // Other choices have the other cores.
   driver::QuietTrials trial(context);
@@ -198,27 +184,38 @@ Compiled compileWith(const std::string &text, const spec::Spec &given,
   if (!file) {
     costed.status = trial.areRefused() ? Costed::refused : Costed::broken;
     costed.why = trial.firstError();
-    return compiled;
+    return costed;
   }
   const plan::Plan &plan = *plan::GetPlan(file->data() + plan::frameBytes);
   if (auto whole = explain::wholeStep(plan)) {
     tell(*whole, costed);
     costed.isUneven = given.pipeline.fittedLayers.empty() &&
                       !spec.pipeline.fittedLayers.empty();
-    tellLists(plan, amongRanks(whole->machine, spec.numRanks(), ranks),
-              compiled);
-    compiled.toHost = toHostOf(*plan.programs()->Get(0));
-    compiled.storedBytes = storedBytes(*plan.programs()->Get(0));
     for (const plan::Program *program : *plan.programs())
       costed.bytesOfRanks.push_back(
           static_cast<double>(program->arena_bytes()) +
           static_cast<double>(program->workspace_bytes_per_thread()));
+    use(plan, whole->machine);
   }
+  return costed;
+}
+} // namespace
+
+Compiled compileWith(const std::string &text, const spec::Spec &spec,
+                     uint32_t ranks, const std::set<size_t> &layers) {
+  Compiled compiled;
+  auto tellMore = [&](const plan::Plan &plan, const cost::Machine &machine) {
+    tellLists(plan, amongRanks(machine, spec.numRanks(), ranks), compiled);
+    compiled.toHost = toHostOf(*plan.programs()->Get(0));
+    compiled.storedBytes = storedBytes(*plan.programs()->Get(0));
+  };
+  compiled.costed = compile(text, spec, layers, tellMore);
   return compiled;
 }
 
 Costed costOf(const std::string &text, const spec::Spec &spec) {
-  return compileWith(text, spec, spec.numRanks()).costed;
+  auto noMore = [](const plan::Plan &, const cost::Machine &) {};
+  return compile(text, spec, {}, noMore);
 }
 
 /// Stages are balanced where nothing limits their memory. The plan's text has

@@ -23,12 +23,13 @@ Costed costOfBalanced(const std::string &text, spec::Spec spec);
 
 struct Compiled {
   Costed costed;
-  double forward = 0, backward = 0; // seconds of a microbatch; of one stage
-  Waits waits;                      // of these
-  OfLists inner;            // of a stage between two others; 0: there is none
-  double update = 0;        // seconds of a step
-  uint64_t storedBytes = 0; // what always lives; of the first rank
-  ToHost toHost;            // of one stage
+  /// Seconds of one run of each list that is not the last of its step, by
+  /// stages.
+  schedules::Costs lists;
+  Waits waits;              // of these, of the first rank
+  double update = 0;        // seconds of a step; likewise
+  uint64_t storedBytes = 0; // what always lives; likewise
+  ToHost toHost;            // likewise
 };
 /// The same as costOf(), and more of it.
 ///   ranks   of the whole search. The spec has fewer; the others share their

@@ -195,9 +195,9 @@ Frontier::Next::Kind Frontier::kindOf(const Node &node) {
     return Next::stages;
   if (node.level == Node::ofKin)
     return Next::sketch;
-  bool isOpen =
+  bool hasLayouts =
       node.level == Node::all && ofBodies.hasLayouts(choices[node.which]);
-  return isOpen ? Next::balanced : Next::whole;
+  return hasLayouts ? Next::balanced : Next::whole;
 }
 
 /// Of the first choice whose body is known, by what takes longer to look at.

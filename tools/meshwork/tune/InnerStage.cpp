@@ -1,15 +1,21 @@
 #include "tools/meshwork/tune/InnerStage.h"
 
+#include "lib/Schedules/Named.h"
+
 namespace meshwork::tune {
 
 static bool splitsBackward(const Choice &choice) {
-  return choice.pp > 1 && choice.schedule != "1f1b" &&
-         choice.schedule != "interleaved-1f1b" && choice.schedule != "gpipe";
+  const auto *named = schedules::findNamed(choice.schedule.text());
+  return named && named->splitsBackward;
+}
+
+OfLists listsOf(const schedules::Costs &costs, size_t stage) {
+  return {costs.forward[stage], costs.backward[stage], costs.inputGrad[stage],
+          costs.weightGrad[stage]};
 }
 
 bool movesInLists(const Choice &choice) {
-  return choice.zeroStage == 3 ||
-         (choice.zeroStage == 2 && choice.reduce != "step");
+  return choice.zeroStage == 3 || choice.sumsEach();
 }
 
 Choice fewestStages(Choice choice) {

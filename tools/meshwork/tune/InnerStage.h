@@ -3,6 +3,7 @@
 // that split the backward pass. So one sketch tells of all of them.
 #pragma once
 
+#include "lib/Schedules/Table.h"
 #include "tools/meshwork/tune/Choice.h"
 
 namespace meshwork::tune {
@@ -12,6 +13,8 @@ namespace meshwork::tune {
 struct OfLists {
   double forward = 0, backward = 0, inputGrad = 0, weightGrad = 0;
 };
+
+OfLists listsOf(const schedules::Costs &costs, size_t stage);
 
 /// With one layer, and with two.
 struct InnerStage {

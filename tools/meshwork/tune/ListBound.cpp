@@ -10,7 +10,7 @@ namespace {
 
 /// How far lists may lie below those of a sketch, which have the same layers,
 /// and below the line through its two depths.
-constexpr double margin = 0.003, marginOfMore = 0.01;
+constexpr double marginOfLists = 0.003, marginOfMore = 0.01;
 /// In how many parts the gradients of a layer travel alone, at least, that
 /// shares so few with its neighbours that this does not count.
 constexpr double manyParts = 4;
@@ -21,7 +21,7 @@ constexpr double marginOfParts = 0.05;
 /// these adds.
 double secondsOf(double one, double two, int64_t layers, double part) {
   if (layers <= 2)
-    return (1 - margin) * (layers == 1 ? one : two);
+    return (1 - marginOfLists) * (layers == 1 ? one : two);
   double more = part * static_cast<double>(layers - 2) * (two - one);
   return (1 - marginOfMore) * (two + more);
 }

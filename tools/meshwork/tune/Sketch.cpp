@@ -52,7 +52,8 @@ Sketch ofPipeline(const Facts &facts, const spec::Spec &spec, size_t stages) {
   Compiled two = withStages(facts, spec, stages, 2);
   if (two.costed.status != Costed::done)
     return begun(two);
-  sketch.inner = {one.inner, two.inner};
+  if (stages > 2)
+    sketch.inner = {listsOf(one.lists, 1), listsOf(two.lists, 1)};
   sketch.ofLayer.assign(sketch.bytes.size(), 0);
   sketch.secondsOfLayer = two.costed.seconds - one.costed.seconds;
   for (size_t rank = 0; rank < sketch.bytes.size(); ++rank)

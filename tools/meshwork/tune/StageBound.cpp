@@ -202,16 +202,13 @@ schedules::Costs BodyBound::costsOf(const Choice &choice, const Body &body,
   costs.transfer.assign(stages.size(), transferOf(choice));
   for (size_t stage = 0; stage < stages.size(); ++stage) {
     Moved moved = movedOf(choice, static_cast<double>(layers[stage]));
-    if (!moved.sumsEach) // Stages of a rank may share the last of a step.
-      moved.tail = 0;
     double forward =
         stages[stage].forward + (stage == 0 ? std::max(before, 0.0) : 0);
     double backward = stages[stage].backward +
                       (stage + 1 == stages.size() ? std::max(head, 0.0) : 0);
     costs.forward[stage] =
         besides(moved.takesCores, sure * forward, moved.forward);
-    double whole =
-        meanBackward(moved, sure * backward, bound.microbatches(choice));
+    double whole = meanBackward(choice, moved, sure * backward);
     costs.backward[stage] = table.of.splitsBackward ? 0 : whole;
     costs.weightGrad[stage] = std::min(stages[stage].forward, whole / 2);
     costs.inputGrad[stage] = whole - costs.weightGrad[stage];

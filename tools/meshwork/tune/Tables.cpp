@@ -141,13 +141,11 @@ std::unique_ptr<BalancedTable> Tables::make(const Choice &choice,
 }
 
 uint64_t stagesOf(const Choice &choice) {
-  for (const schedules::NamedSchedule &named : schedules::namedSchedules())
-    if (named.name == choice.schedule.text())
-      return uint64_t{choice.pp} *
-             (choice.virtualStages > 0
-                  ? choice.virtualStages
-                  : static_cast<uint32_t>(named.virtualStages));
-  return 0;
+  const auto *named = schedules::findNamed(choice.schedule.text());
+  uint32_t each = choice.virtualStages;
+  if (each == 0 && named)
+    each = static_cast<uint32_t>(named->virtualStages);
+  return named ? uint64_t{choice.pp} * each : 0;
 }
 
 const BalancedTable *Tables::balanced(const Choice &choice,
