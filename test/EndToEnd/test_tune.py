@@ -315,8 +315,8 @@ class Tune(unittest.TestCase):
         sizes = {"hidden_size": 1024, "num_attention_heads": 8, "num_key_value_heads": 8, "intermediate_size": 2816, "vocab_size": 256,
                  "num_hidden_layers": 16}
         self.space.write("deep.json", json.dumps({**json.loads((shell.ROOT / LAYERS).read_text()), **sizes}))
-        options = ("--axis", "pp=2", "--axis", "dp=4", "--fixed", "zero.stage=3", "--fixed", "zero.gathered=keep",
-                   "--fixed", "zero.reduce=microbatch", *ASKED_LAYERS)
+        axes = ("--axis", "pp=2", "--axis", "dp=4")
+        options = (*axes, "--fixed", "zero.stage=3", "--fixed", "zero.gathered=keep", "--fixed", "zero.reduce=microbatch", *ASKED_LAYERS)
         asked = {"model": "deep.json", "machine": self.slow_machine(ranks_per_node=2), "ranks": 8}
         found = self.found(*options, "--within", "100000%", **asked)
         ratios = {row["name"].split(", ")[2]: row["bound_ms"] / row["step_ms"] for row in found["best"]}
@@ -324,6 +324,20 @@ class Tune(unittest.TestCase):
         self.assertLessEqual(max(ratios.values()), 1)
         self.assertGreater(min(ratios["interleaved-1f1b x4"], ratios["interleaved-1f1b x8"]), 0.85, ratios)
         self.assertEqual(self.found(*options, **asked)["best"][0]["step_ms"], found["best"][0]["step_ms"])
+        found = self.found(*axes, "--fixed", "zero.stage=1", *ASKED_LAYERS, "--within", "100000%", **asked)
+        ratios = {row["name"].split(", ")[2]: row["bound_ms"] / row["step_ms"] for row in found["best"]}
+        self.assertLessEqual(max(ratios.values()), 1, ratios)
+        self.assertGreater(min(ratios["zb-h1"], ratios["zb-v"]), 0.9, "where the backward pass is split")
+
+    def test_what_nothing_hides(self):
+        """Nothing is left to hide the last sum of a step, and of a tiny model over many ranks that is most of it. With ZeRO each
+        rank sums all of what the ranks do not divide."""
+        found = self.found("--axis", "dp=1024", "--fixed", "batch.micro=1", "--fixed", "recompute.policy=none", "--within", "100000%",
+                           ranks=1024, asked=("--global", "1024", "--sequence", "128"))
+        ratios = {row["settings"].get("zero.stage", "0"): row["bound_ms"] / row["step_ms"] for row in found["best"]}
+        self.assertEqual(len(ratios), 4)
+        self.assertLessEqual(max(ratios.values()), 1, ratios)
+        self.assertGreater(min(list(ratios.values())[:2]), 0.9, ratios)
 
     def test_a_bound_that_failed_makes_others_doubted(self):
         """Gradients of small layers do not fill what travels together, so a sketch tells too much of many. What is within 4 %

@@ -101,17 +101,37 @@ BodyBound::Moved BodyBound::movedOf(const Choice &choice, double layers) const {
   return moved;
 }
 
+/// Of a gradient, or of some together. With ZeRO each rank gets its part or,
+/// where the ranks divide no dim, all of it. Over many ranks either may take
+/// less.
+double BodyBound::secondsOfSum(const cost::Times &times, const Choice &choice,
+                               double bytes,
+                               const std::vector<uint32_t> &axes) const {
+  auto with = [&](plan::CollectiveKind kind) {
+    return times.collective(kind, bytes, axes);
+  };
+  if (choice.zeroStage == 0)
+    return with(plan::CollectiveKind::all_reduce);
+  double parts = with(plan::CollectiveKind::reduce_scatter);
+  auto ranks = times.ranksOf(axes) * choice.tp * choice.ep;
+  bool isDivided = facts.dimOfAll % static_cast<int64_t>(ranks) == 0;
+  return isDivided ? parts
+                   : std::min(parts, with(plan::CollectiveKind::all_reduce));
+}
+
 /// Of gradients, and of the loss, which comes after all of them.
 void BodyBound::addSums(const cost::Times &times, const Choice &choice,
                         double layers, double parameters,
                         const std::vector<uint32_t> &axes, Moved &moved) const {
   using Kind = plan::CollectiveKind;
-  Kind kind = choice.zeroStage == 0 ? Kind::all_reduce : Kind::reduce_scatter;
+  auto secondsOf = [&](double bytes) {
+    return secondsOfSum(times, choice, bytes, axes);
+  };
   double bytes = bytesOfReduced(choice) * parameters;
   double parts = partsOfSums(choice, layers, bytesOfReduced(choice));
-  double sums = parts * times.collective(kind, bytes / parts, axes);
-  (choice.sumsEach() ? moved.backward : moved.last) = sums;
-  moved.lastTail = times.collective(kind, 0, axes);
+  (choice.sumsEach() ? moved.backward : moved.last) =
+      parts * secondsOf(bytes / parts);
+  moved.lastTail = secondsOf(0);
   moved.update = times.collective(Kind::all_reduce, 0, dataAxes(choice));
   if (choice.fsdp > 1 && choice.dp > 1)
     addCopies(times, choice, bytes, moved);

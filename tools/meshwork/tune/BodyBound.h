@@ -92,6 +92,8 @@ private:
   void addSums(const cost::Times &times, const Choice &choice, double layers,
                double parameters, const std::vector<uint32_t> &axes,
                Moved &moved) const;
+  double secondsOfSum(const cost::Times &times, const Choice &choice,
+                      double bytes, const std::vector<uint32_t> &axes) const;
   void addCopies(const cost::Times &times, const Choice &choice, double bytes,
                  Moved &moved) const;
   const StepTable *tableOf(const Choice &choice);

@@ -31,6 +31,8 @@ struct Facts {
   /// Elements of each parameter, and how many have as many.
   std::map<double, int64_t> sizes, sizesOfLayer; // the latter of the smallest
   double leastOfLayer = 0; // parameters of the smallest one
+  /// What divides this divides a dim of each parameter; 0: there is none.
+  int64_t dimOfAll = 0;
   /// Parameters of no layer: what the first stage of a pipeline has, like
   /// embeddings, and what the last one alone has, like a head that is not tied.
   double ofFirstStage = 0, ofLastStage = 0;

@@ -84,6 +84,7 @@ std::string toJson(const Facts &facts) {
                    {"sizes", arrayOf(facts.sizes)},
                    {"sizes_of_layer", arrayOf(facts.sizesOfLayer)},
                    {"least_of_layer", facts.leastOfLayer},
+                   {"dim_of_all", facts.dimOfAll},
                    {"of_first_stage", facts.ofFirstStage},
                    {"of_last_stage", facts.ofLastStage},
                    {"flops_of_layers", json::Array(facts.flopsOfLayers)},
@@ -131,6 +132,7 @@ Facts factsFromJson(const std::string &text) {
   facts.sizes = sizesIn(object, "sizes");
   facts.sizesOfLayer = sizesIn(object, "sizes_of_layer");
   facts.leastOfLayer = number(object, "least_of_layer");
+  facts.dimOfAll = object.getInteger("dim_of_all").value_or(0);
   facts.ofFirstStage = number(object, "of_first_stage");
   facts.ofLastStage = number(object, "of_last_stage");
   facts.flopsOfLayers = numbers(object, "flops_of_layers");

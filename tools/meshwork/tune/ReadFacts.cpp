@@ -13,6 +13,7 @@
 #include <algorithm>
 #include <cstdio>
 #include <map>
+#include <numeric>
 #include <set>
 
 using namespace mlir;
@@ -49,6 +50,16 @@ double elementsOf(Operation *parameter) {
   return elementsIn(parameter->getResult(0));
 }
 
+/// Of a parameter, the dim that most powers of two divide.
+int64_t evenestDim(Value parameter) {
+  int64_t evenest = 0;
+  auto evenness = [](int64_t dim) { return dim & -dim; };
+  for (int64_t dim : cast<ShapedType>(parameter.getType()).getShape())
+    if (evenness(dim) >= evenness(evenest))
+      evenest = dim;
+  return evenest;
+}
+
 void countParameters(ModuleOp module, Facts &facts) {
   auto loss = transformer::functionOf(module, transformer::StepFunction::loss);
   if (!loss)
@@ -59,6 +70,7 @@ void countParameters(ModuleOp module, Facts &facts) {
     double elements = elementsOf(op);
     facts.parameters += elements;
     ++facts.sizes[elements];
+    facts.dimOfAll = std::gcd(facts.dimOfAll, evenestDim(op.getResult()));
     if (std::optional<int64_t> layer = transformer::layerOf(op)) {
       ofLayers[*layer] += elements;
       ++sizes[*layer][elements];
