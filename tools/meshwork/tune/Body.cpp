@@ -88,18 +88,20 @@ void extend(ToHost &moved, const LayerKind &kind, const ToHost &few,
 }
 } // namespace
 
-Body measureBody(const Facts &facts, const spec::Spec &spec, uint32_t ranks) {
+Body measureBody(const Facts &facts, const Models &models,
+                 const spec::Spec &spec, uint32_t ranks) {
   bool isExtended = !facts.shallow.empty();
   Compiled few =
-      compileWith(isExtended ? facts.shallow : facts.text, spec, ranks);
+      compileWith(isExtended ? models.shallow() : models.whole(), spec, ranks);
   Body body = asCompiled(few);
   body.gathersWeights = spec.zero.stage == 3;
-  for (const LayerKind &kind : facts.kinds) {
+  for (size_t number = 0; number < facts.kinds.size(); ++number) {
     if (body.status != Costed::done)
       break;
+    const LayerKind &kind = facts.kinds[number];
     OfLayer one;
     if (!kind.deeper.empty()) {
-      Compiled more = compileWith(kind.deeper, spec, ranks);
+      Compiled more = compileWith(models.deeper(number), spec, ranks);
       if (more.costed.status != Costed::done)
         return asCompiled(more);
       one = difference(few, more);

@@ -9,6 +9,7 @@
 #include "tools/meshwork/tune/Costed.h"
 #include "tools/meshwork/tune/Facts.h"
 #include "tools/meshwork/tune/HostTraffic.h"
+#include "tools/meshwork/tune/Models.h"
 #include "tools/meshwork/tune/Waits.h"
 
 #include <vector>
@@ -66,6 +67,7 @@ uint32_t microbatchesOfBody(const Choice &choice, uint32_t global);
 
 /// Compiles it; `spec` is that of the body. It computes as slowly as the
 /// slowest of `ranks`, which share their nodes.
-Body measureBody(const Facts &facts, const spec::Spec &spec, uint32_t ranks);
+Body measureBody(const Facts &facts, const Models &models,
+                 const spec::Spec &spec, uint32_t ranks);
 
 } // namespace meshwork::tune

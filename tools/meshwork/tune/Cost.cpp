@@ -8,9 +8,7 @@
 #include "passes/codegen/plan/PlanWriter.h"
 #include "passes/pipelines/Pipelines.h"
 #include "tools/meshwork/driver/Choices.h"
-#include "tools/meshwork/driver/Files.h"
 #include "tools/meshwork/driver/Folded.h"
-#include "tools/meshwork/driver/Model.h"
 #include "tools/meshwork/driver/Trial.h"
 
 using namespace mlir;
@@ -20,22 +18,22 @@ namespace {
 
 /// As `compile --estimate` runs them. What was chosen last may be the plan
 /// already.
-LogicalResult runPhases(driver::Model &model, spec::Spec &spec) {
+LogicalResult runPhases(OwningOpRef<ModuleOp> &module, spec::Spec &spec) {
   driver::FewLayers few;
   for (const pipelines::Phase &phase : pipelines::phases()) {
     if (few.haveRun(phase.name))
       continue;
     driver::Said unused;
     OwningOpRef<ModuleOp> finished;
-    if (failed(driver::chooseBefore(phase.name, model.module(), spec, unused,
-                                    finished)))
+    if (failed(
+            driver::chooseBefore(phase.name, *module, spec, unused, finished)))
       return failure();
     if (finished) {
-      model.replace(std::move(finished));
+      module = std::move(finished);
       return success();
     }
-    if (!few.run(phase.name, model.module(), spec) &&
-        failed(driver::runPhase(model.module(), spec, phase.name,
+    if (!few.run(phase.name, *module, spec) &&
+        failed(driver::runPhase(*module, spec, phase.name,
                                 /*verifies=*/false)))
       return failure();
   }
@@ -43,14 +41,13 @@ LogicalResult runPhases(driver::Model &model, spec::Spec &spec) {
 }
 
 /// Nothing where there is no plan.
-std::optional<std::vector<char>> planOf(driver::Model &model,
+std::optional<std::vector<char>> planOf(OwningOpRef<ModuleOp> &module,
                                         spec::Spec &spec) {
-  auto emit = [&] { return model.module().emitError(); };
-  if (failed(runPhases(model, spec)) ||
+  auto emit = [&] { return module->emitError(); };
+  if (failed(runPhases(module, spec)) ||
       failed(codegen::resolveTarget(spec, "", emit)))
     return std::nullopt;
-  FailureOr<std::vector<char>> file =
-      codegen::planToEstimate(model.module(), spec);
+  FailureOr<std::vector<char>> file = codegen::planToEstimate(*module, spec);
   if (failed(file))
     return std::nullopt;
   return std::move(*file);
@@ -169,18 +166,15 @@ void tell(const explain::WholeStep &whole, Costed &costed) {
 
 /// What a plan should take; `use` sees it.
 using Use = llvm::function_ref<void(const plan::Plan &, const cost::Machine &)>;
-Costed compile(const std::string &text, const spec::Spec &given,
+Costed compile(ModuleOp model, const spec::Spec &given,
                const std::set<size_t> &layers, Use use) {
   Costed costed;
   spec::Spec spec = given;
-  driver::Model model;
-  if (model.readOwn(text) != driver::ok ||
-      (!layers.empty() && !keepLayers(model.module(), layers)))
+  OwningOpRef<ModuleOp> module(model.clone());
+  if (!layers.empty() && !keepLayers(*module, layers))
     return costed;
-  MLIRContext *context = model.module()->getContext();
-  context->disableMultithreading(); // Other choices have the other cores.
-  driver::QuietTrials trial(context);
-  std::optional<std::vector<char>> file = planOf(model, spec);
+  driver::QuietTrials trial(module->getContext());
+  std::optional<std::vector<char>> file = planOf(module, spec);
   if (!file) {
     costed.status = trial.areRefused() ? Costed::refused : Costed::broken;
     costed.why = trial.firstError();
@@ -201,28 +195,28 @@ Costed compile(const std::string &text, const spec::Spec &given,
 }
 } // namespace
 
-Compiled compileWith(const std::string &text, const spec::Spec &spec,
-                     uint32_t ranks, const std::set<size_t> &layers) {
+Compiled compileWith(ModuleOp model, const spec::Spec &spec, uint32_t ranks,
+                     const std::set<size_t> &layers) {
   Compiled compiled;
   auto tellMore = [&](const plan::Plan &plan, const cost::Machine &machine) {
     tellLists(plan, amongRanks(machine, spec.numRanks(), ranks), compiled);
     compiled.toHost = toHostOf(*plan.programs()->Get(0));
     compiled.storedBytes = storedBytes(*plan.programs()->Get(0));
   };
-  compiled.costed = compile(text, spec, layers, tellMore);
+  compiled.costed = compile(model, spec, layers, tellMore);
   return compiled;
 }
 
-Costed costOf(const std::string &text, const spec::Spec &spec) {
+Costed costOf(ModuleOp model, const spec::Spec &spec) {
   auto noMore = [](const plan::Plan &, const cost::Machine &) {};
-  return compile(text, spec, {}, noMore);
+  return compile(model, spec, {}, noMore);
 }
 
 /// Stages are balanced where nothing limits their memory. The plan's text has
 /// the limit, and TOML holds no larger power of two.
-Costed costOfBalanced(const std::string &text, spec::Spec spec) {
+Costed costOfBalanced(ModuleOp model, spec::Spec spec) {
   spec.memoryPerRankBytes = uint64_t{1} << 62;
-  return costOf(text, spec);
+  return costOf(model, spec);
 }
 
 } // namespace meshwork::tune

@@ -14,12 +14,11 @@
 namespace meshwork::tune {
 
 /// What the plan of a model should take. Says nothing on stderr.
-///   text  the model in the transformer dialect
-Costed costOf(const std::string &text, const spec::Spec &spec);
+Costed costOf(mlir::ModuleOp model, const spec::Spec &spec);
 
 /// The same of a pipeline with balanced stages, whether these fit or not. Where
 /// they do, it is what costOf() tells.
-Costed costOfBalanced(const std::string &text, spec::Spec spec);
+Costed costOfBalanced(mlir::ModuleOp model, spec::Spec spec);
 
 struct Compiled {
   Costed costed;
@@ -35,7 +34,7 @@ struct Compiled {
 ///   ranks   of the whole search. The spec has fewer; the others share their
 ///           node with these, and the slowest one's seconds count
 ///   layers  numbers of those that stay in the model; none: all
-Compiled compileWith(const std::string &text, const spec::Spec &spec,
+Compiled compileWith(mlir::ModuleOp model, const spec::Spec &spec,
                      uint32_t ranks, const std::set<size_t> &layers = {});
 
 /// Cuts all other layers out; whether that can be done.

@@ -14,9 +14,9 @@ namespace {
 
 class Search {
 public:
-  Search(Specs &specs, const Facts &facts, const AxisSizes &axes,
-         const SearchOptions &options, Cache &cache)
-      : specs(specs), facts(facts), options(options),
+  Search(Specs &specs, const Facts &facts, const Models &models,
+         const AxisSizes &axes, const SearchOptions &options, Cache &cache)
+      : specs(specs), facts(facts), models(models), options(options),
         space(specs, facts, axes, options.ranks, options.global,
               options.hasHost),
         results(options.processes, cache), usual(found, useOfUsual()) {}
@@ -134,7 +134,7 @@ private:
   }
 
   std::string resultOf(const Task &task, const spec::Spec &spec) const {
-    return tune::resultOf(task, spec, facts, options.ranks);
+    return tune::resultOf(task, spec, facts, models, options.ranks);
   }
 
   static std::string firstError(const Diagnostics &diagnostics) {
@@ -280,6 +280,7 @@ private:
 
   Specs &specs;
   const Facts &facts;
+  const Models &models;
   const SearchOptions &options;
   Space space;
   Costing results;
@@ -295,9 +296,10 @@ private:
 };
 } // namespace
 
-Found search(Specs &specs, const Facts &facts, const AxisSizes &axes,
-             const SearchOptions &options, Cache &cache) {
-  return Search(specs, facts, axes, options, cache).run();
+Found search(Specs &specs, const Facts &facts, const Models &models,
+             const AxisSizes &axes, const SearchOptions &options,
+             Cache &cache) {
+  return Search(specs, facts, models, axes, options, cache).run();
 }
 
 } // namespace meshwork::tune

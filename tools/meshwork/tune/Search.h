@@ -4,6 +4,7 @@
 
 #include "tools/meshwork/tune/Cache.h"
 #include "tools/meshwork/tune/Found.h"
+#include "tools/meshwork/tune/Models.h"
 #include "tools/meshwork/tune/Space.h"
 
 namespace meshwork::tune {
@@ -17,7 +18,8 @@ struct SearchOptions {
 
 /// Says how far it is on stderr, if that is a terminal. Ctrl-C ends it with
 /// what was found.
-Found search(Specs &specs, const Facts &facts, const AxisSizes &axes,
-             const SearchOptions &options, Cache &cache);
+///   models  those of the facts
+Found search(Specs &specs, const Facts &facts, const Models &models,
+             const AxisSizes &axes, const SearchOptions &options, Cache &cache);
 
 } // namespace meshwork::tune

@@ -14,15 +14,17 @@ Sketch begun(const Compiled &compiled) {
 }
 
 /// By the same shallow models as a body.
-Sketch ofWeights(const Facts &facts, const spec::Spec &spec) {
-  Compiled few = compileWith(facts.shallow, spec, spec.numRanks());
+Sketch ofWeights(const Facts &facts, const Models &models,
+                 const spec::Spec &spec) {
+  Compiled few = compileWith(models.shallow(), spec, spec.numRanks());
   Sketch sketch = begun(few);
-  for (const LayerKind &kind : facts.kinds) {
+  for (size_t number = 0; number < facts.kinds.size(); ++number) {
     if (sketch.status != Costed::done)
       break;
+    const LayerKind &kind = facts.kinds[number];
     if (kind.deeper.empty())
       continue;
-    Compiled more = compileWith(kind.deeper, spec, spec.numRanks());
+    Compiled more = compileWith(models.deeper(number), spec, spec.numRanks());
     if (more.costed.status != Costed::done)
       return begun(more);
     double left = static_cast<double>(kind.layers - kind.shallow) / layersMore;
@@ -35,21 +37,22 @@ Sketch ofWeights(const Facts &facts, const spec::Spec &spec) {
 }
 
 /// So many layers in each stage, which are the last of the model.
-Compiled withStages(const Facts &facts, spec::Spec spec, size_t stages,
-                    size_t layers) {
+Compiled withStages(const Facts &facts, const Models &models, spec::Spec spec,
+                    size_t stages, size_t layers) {
   std::set<size_t> last;
   for (size_t i = 0; i < stages * layers; ++i)
     last.insert(static_cast<size_t>(facts.layers) - 1 - i);
   spec.pipeline.fittedLayers.assign(stages, static_cast<int64_t>(layers));
-  return compileWith(facts.text, spec, spec.numRanks(), last);
+  return compileWith(models.whole(), spec, spec.numRanks(), last);
 }
 
-Sketch ofPipeline(const Facts &facts, const spec::Spec &spec, size_t stages) {
-  Compiled one = withStages(facts, spec, stages, 1);
+Sketch ofPipeline(const Facts &facts, const Models &models,
+                  const spec::Spec &spec, size_t stages) {
+  Compiled one = withStages(facts, models, spec, stages, 1);
   Sketch sketch = begun(one);
   if (sketch.status != Costed::done)
     return sketch;
-  Compiled two = withStages(facts, spec, stages, 2);
+  Compiled two = withStages(facts, models, spec, stages, 2);
   if (two.costed.status != Costed::done)
     return begun(two);
   if (stages > 2)
@@ -74,10 +77,10 @@ bool isSketched(const Choice &choice, const Facts &facts) {
                    4 * stagesOf(choice) <= static_cast<uint64_t>(facts.layers);
 }
 
-Sketch sketchOf(const Facts &facts, const Choice &choice,
+Sketch sketchOf(const Facts &facts, const Models &models, const Choice &choice,
                 const spec::Spec &spec) {
-  return choice.pp == 1 ? ofWeights(facts, spec)
-                        : ofPipeline(facts, spec, stagesOf(choice));
+  return choice.pp == 1 ? ofWeights(facts, models, spec)
+                        : ofPipeline(facts, models, spec, stagesOf(choice));
 }
 
 } // namespace meshwork::tune

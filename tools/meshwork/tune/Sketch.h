@@ -9,6 +9,7 @@
 #include "tools/meshwork/tune/Costed.h"
 #include "tools/meshwork/tune/Facts.h"
 #include "tools/meshwork/tune/InnerStage.h"
+#include "tools/meshwork/tune/Models.h"
 
 #include <vector>
 
@@ -36,7 +37,7 @@ bool isSketched(const Choice &choice, const Facts &facts);
 
 /// Compiles it.
 ///   spec  of the choice
-Sketch sketchOf(const Facts &facts, const Choice &choice,
+Sketch sketchOf(const Facts &facts, const Models &models, const Choice &choice,
                 const spec::Spec &spec);
 
 } // namespace meshwork::tune

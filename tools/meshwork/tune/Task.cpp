@@ -23,13 +23,14 @@ Task::Kind kindOf(const Frontier::Next &next) {
 }
 
 std::string resultOf(const Task &task, const spec::Spec &spec,
-                     const Facts &facts, uint32_t ranks) {
+                     const Facts &facts, const Models &models, uint32_t ranks) {
   if (task.kind == Task::ofBody)
-    return toJson(measureBody(facts, spec, ranks));
+    return toJson(measureBody(facts, models, spec, ranks));
   if (task.isSketch())
-    return toJson(sketchOf(facts, task.choice, spec));
-  return toJson(task.kind == Task::ofBalanced ? costOfBalanced(facts.text, spec)
-                                              : costOf(facts.text, spec));
+    return toJson(sketchOf(facts, models, task.choice, spec));
+  return toJson(task.kind == Task::ofBalanced
+                    ? costOfBalanced(models.whole(), spec)
+                    : costOf(models.whole(), spec));
 }
 
 std::string contentOf(const Task &task, const std::string &settled,

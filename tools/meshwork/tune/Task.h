@@ -3,6 +3,7 @@
 
 #include "tools/meshwork/tune/Facts.h"
 #include "tools/meshwork/tune/Frontier.h"
+#include "tools/meshwork/tune/Models.h"
 
 namespace meshwork::tune {
 
@@ -31,7 +32,7 @@ Task::Kind kindOf(const Frontier::Next &next);
 /// Compiles it: JSON of a Body, a Sketch or a Costed.
 ///   ranks  of the search
 std::string resultOf(const Task &task, const spec::Spec &spec,
-                     const Facts &facts, uint32_t ranks);
+                     const Facts &facts, const Models &models, uint32_t ranks);
 
 /// All that this depends on, beside the program.
 ///   settled  the spec, as Specs::settledText() says it

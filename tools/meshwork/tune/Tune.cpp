@@ -58,7 +58,7 @@ private:
   }
 
   Found find(uint32_t ranks, bool hasHost) {
-    return search(specs, facts, axes,
+    return search(specs, facts, *models, axes,
                   {ranks, options.global, options.within,
                    runtime::usableCores(), hasHost},
                   cache);
@@ -114,8 +114,11 @@ private:
     std::optional<std::string> text = driver::readModel(options.model, code);
     if (!text)
       return code;
-    return readFacts(*text, driver::modelFile(options.model),
+    code = readFacts(*text, driver::modelFile(options.model),
                      specs.ofOneSequence(), facts);
+    if (code == ok)
+      models.emplace(facts);
+    return code;
   }
 
   int measure() {
@@ -175,6 +178,7 @@ private:
   Specs specs;
   AxisSizes axes;
   Facts facts;
+  std::optional<Models> models; // of the facts
   Cache cache;
   std::vector<std::pair<uint32_t, Found>> all;
 };
