@@ -13,7 +13,6 @@ namespace {
 struct Layer {
   SmallVector<Operation *> ops;
   Value entering, leaving; // null: not one
-  std::string kind;        // ops and what they say, without names
 };
 
 std::string kindOf(Operation *op) {
@@ -29,15 +28,21 @@ std::string kindOf(Operation *op) {
   return text;
 }
 
+/// Its ops and what they say, without names.
+std::string kindOf(const Layer &layer) {
+  std::string text;
+  for (Operation *op : layer.ops)
+    text += kindOf(op) + "\n";
+  return text;
+}
+
 class Chain {
 public:
   explicit Chain(func::FuncOp loss) : of(loss), layers(of.count()) {
     for (Operation &op : loss.getBody().front())
       if (int64_t at = layerOf(&op);
-          at >= 0 && at < static_cast<int64_t>(layers.size())) {
+          at >= 0 && at < static_cast<int64_t>(layers.size()))
         layers[at].ops.push_back(&op);
-        layers[at].kind += kindOf(&op) + "\n";
-      }
     for (int64_t at = 0; at < static_cast<int64_t>(layers.size()); ++at)
       findEnds(at);
   }
@@ -106,14 +111,14 @@ bool hasOneOf(const Layer &layer, const std::set<std::string> &named) {
 std::set<size_t> choose(ArrayRef<Layer> layers, size_t count,
                         const std::set<std::string> &named) {
   std::set<size_t> kept = {layers.size() - 1};
-  std::set<std::string> kinds = {layers.back().kind};
+  std::set<std::string> kinds = {kindOf(layers.back())};
   for (auto [i, layer] : llvm::enumerate(layers))
     if (hasOneOf(layer, named)) {
       kept.insert(i);
-      kinds.insert(layer.kind);
+      kinds.insert(kindOf(layer));
     }
   for (auto [i, layer] : llvm::enumerate(layers))
-    if (kept.size() < count && kinds.insert(layer.kind).second)
+    if (kept.size() < count && kinds.insert(kindOf(layer)).second)
       kept.insert(i);
   for (size_t i = 0; kept.size() < count; ++i)
     kept.insert(i);
@@ -130,7 +135,7 @@ std::vector<int64_t> kindsOfLayers(func::FuncOp loss) {
   if (chain.isWhole())
     for (const Layer &layer : chain.all())
       kinds.push_back(
-          numbers.try_emplace(layer.kind, numbers.size()).first->second);
+          numbers.try_emplace(kindOf(layer), numbers.size()).first->second);
   return kinds;
 }
 

@@ -24,7 +24,8 @@ Models::Models(const Facts &facts)
 
 Models::Parsed Models::parse(const std::string &text) {
   return text.empty() ? Parsed()
-                      : parseSourceString<ModuleOp>(text, ParserConfig(&context), "the model");
+                      : parseSourceString<ModuleOp>(
+                            text, ParserConfig(&context), "the model");
 }
 
 } // namespace meshwork::tune
