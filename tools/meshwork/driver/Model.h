@@ -29,8 +29,6 @@ public:
                    bool isKnown = false);
   /// Parses text in the transformer dialect.
   int readText(std::string text, const std::string &name);
-  /// The same of text that was read before, under the limits of readText().
-  int readOwn(std::string text) { return parse(std::move(text), "the model"); }
 
   mlir::ModuleOp module() { return *parsed; }
   /// What phases have made of it elsewhere, in its place.
