@@ -49,8 +49,7 @@ struct Found {
   bool fits(const Costed &costed) const {
     return limit == 0 || costed.bytes <= limit;
   }
-  /// Of equal ones the first choice, whichever was compiled first: a search
-  /// tells the same every time.
+  /// Of equal ones the first choice, whichever was compiled first.
   bool isBetter(const Row &a, const Row &b) const {
     auto beats = [&](const Row &one, const Row &other) {
       return driver::isBetter(one.costed, other.costed,
